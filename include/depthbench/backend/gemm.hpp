@@ -1,0 +1,88 @@
+// Row-major matrix products behind one small interface:
+//   C (m, n) = op(A) (m, k) . op(B) (k, n) + beta C
+// A Gemm is a type with static functions `product(...)` for float and double (and bfloat16 inputs with float
+// accumulation where the library has it); each call runs on the calling thread only. Threads are ours: see cpu.hpp.
+//   OneDnnGemm   oneDNN: the fastest packaged one measured, and bfloat16
+//   CblasGemm    any CBLAS
+//   PlainGemm    loops of our own: no library needed, and the oracle in tests
+#pragma once
+#include <cstdint>
+
+#include "depthbench/core/dtype.hpp"
+#include "depthbench/kernel/tile_gemm.hpp"
+
+#if DEPTHBENCH_HAS_ONEDNN
+#include <oneapi/dnnl/dnnl.h>
+extern "C" void omp_set_num_threads(int);
+#endif
+#if DEPTHBENCH_HAS_CBLAS
+#include <cblas.h>
+#endif
+
+namespace depthbench {
+
+enum class Op { None, Transpose };
+
+template <class T> struct GemmArgs {
+  Op op_a, op_b;
+  std::int64_t m, n, k;
+  const T* a;
+  std::int64_t lda;
+  const T* b;
+  std::int64_t ldb;
+};
+
+struct PlainGemm {
+  static constexpr const char* name = "built-in loops";
+  template <class T, class R> static void product(const GemmArgs<T>& g, R beta, R* c, std::int64_t ldc) {
+    if constexpr (std::is_same_v<T, R>) {
+      tile_gemm_blocked(g.op_a == Op::Transpose, g.op_b == Op::Transpose, g.m, g.n, g.k, g.a, g.lda, g.b, g.ldb, beta, c, ldc);
+    } else {
+      for (std::int64_t i = 0; i < g.m; ++i) for (std::int64_t j = 0; j < g.n; ++j) {
+        R s = 0;
+        for (std::int64_t p = 0; p < g.k; ++p)
+          s += R(g.op_a == Op::None ? g.a[i * g.lda + p] : g.a[p * g.lda + i]) *
+               R(g.op_b == Op::None ? g.b[p * g.ldb + j] : g.b[j * g.ldb + p]);
+        c[i * ldc + j] = s + (beta == R(0) ? R(0) : beta * c[i * ldc + j]);
+      }
+    }
+  }
+};
+
+#if DEPTHBENCH_HAS_CBLAS
+struct CblasGemm : PlainGemm {
+  static constexpr const char* name = "CBLAS";
+  using PlainGemm::product;
+  static CBLAS_TRANSPOSE of(Op op) { return op == Op::None ? CblasNoTrans : CblasTrans; }
+  static void product(const GemmArgs<float>& g, float beta, float* c, std::int64_t ldc) {
+    cblas_sgemm(CblasRowMajor, of(g.op_a), of(g.op_b), int(g.m), int(g.n), int(g.k), 1.f, g.a, int(g.lda), g.b, int(g.ldb), beta, c, int(ldc));
+  }
+  static void product(const GemmArgs<double>& g, double beta, double* c, std::int64_t ldc) {
+    cblas_dgemm(CblasRowMajor, of(g.op_a), of(g.op_b), int(g.m), int(g.n), int(g.k), 1., g.a, int(g.lda), g.b, int(g.ldb), beta, c, int(ldc));
+  }
+};
+#endif
+
+#if DEPTHBENCH_HAS_ONEDNN
+#if DEPTHBENCH_HAS_CBLAS
+using Fp64Gemm = CblasGemm;  // oneDNN has no double product
+#else
+using Fp64Gemm = PlainGemm;
+#endif
+struct OneDnnGemm : Fp64Gemm {
+  static constexpr const char* name = "oneDNN";
+  using Fp64Gemm::product;
+  static void product(const GemmArgs<float>& g, float beta, float* c, std::int64_t ldc) {
+    omp_set_num_threads(1);  // Debian's oneDNN is built with OpenMP: this call, on this thread, must not start a second pool
+    const auto status = dnnl_sgemm(g.op_a == Op::None ? 'N' : 'T', g.op_b == Op::None ? 'N' : 'T', g.m, g.n, g.k, 1.f, g.a, g.lda, g.b, g.ldb, beta, c, ldc);
+    if (status != dnnl_success) fail<error>("matmul: oneDNN refused a product of ({}, {}) by ({}, {}), status {}", g.m, g.k, g.k, g.n, int(status));
+  }
+};
+using DefaultGemm = OneDnnGemm;
+#elif DEPTHBENCH_HAS_CBLAS
+using DefaultGemm = CblasGemm;
+#else
+using DefaultGemm = PlainGemm;
+#endif
+
+}  // namespace depthbench

@@ -1,0 +1,63 @@
+// Elementwise bodies, a pack at a time: SwiGLU and sums.
+#pragma once
+#include "depthbench/kernel/pack_math.hpp"
+
+namespace depthbench {
+
+// h = silu(a) * b,   silu(a) = a / (1 + e^-a)                    Shazeer 2020, eq. 6
+template <class R> struct SwigluForward {
+  const R *a, *b;
+  R* h;
+  template <class P> DB_FN void at(std::size_t i, int left) const {
+    const P x = load_pack<P>(a + i, left);
+    store_pack(h + i, x * math::sigmoid(x) * load_pack<P>(b + i, left), left);
+  }
+};
+// da = dh b s (1 + a (1 - s)),   db = dh a s,   s = sigmoid(a)
+template <class R> struct SwigluBackward {
+  const R *a, *b, *dh;
+  R *da, *db;
+  bool add_a, add_b;
+  template <class P> DB_FN void at(std::size_t i, int left) const {
+    const P x = load_pack<P>(a + i, left), g = load_pack<P>(dh + i, left), one = P::splat(R(1));
+    const P s = math::sigmoid(x);
+    P ga = g * load_pack<P>(b + i, left) * s * (one + x * (one - s)), gb = g * x * s;
+    if (add_a) ga = ga + load_pack<P>(da + i, left);
+    if (add_b) gb = gb + load_pack<P>(db + i, left);
+    store_pack(da + i, ga, left);
+    store_pack(db + i, gb, left);
+  }
+};
+// y = a + b
+template <class R> struct AddForward {
+  const R *a, *b;
+  R* y;
+  template <class P> DB_FN void at(std::size_t i, int left) const {
+    store_pack(y + i, load_pack<P>(a + i, left) + load_pack<P>(b + i, left), left);
+  }
+};
+// y (+)= a b
+template <class R> struct Product {
+  const R *a, *b;
+  R* y;
+  bool add;
+  template <class P> DB_FN void at(std::size_t i, int left) const {
+    P v = load_pack<P>(a + i, left) * load_pack<P>(b + i, left);
+    if (add) v = v + load_pack<P>(y + i, left);
+    store_pack(y + i, v, left);
+  }
+};
+// y (+)= c x
+template <class R> struct Scale {
+  const R* x;
+  R* y;
+  R c;
+  bool add;
+  template <class P> DB_FN void at(std::size_t i, int left) const {
+    P v = P::splat(c) * load_pack<P>(x + i, left);
+    if (add) v = v + load_pack<P>(y + i, left);
+    store_pack(y + i, v, left);
+  }
+};
+
+}  // namespace depthbench

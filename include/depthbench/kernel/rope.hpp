@@ -1,0 +1,44 @@
+// Rotary position embedding (Su et al. 2021, arXiv 2104.09864), NeoX half-split pairs (j, j + h/2):
+//   angle(t, j) = t theta^(-2 j / h);   (a, b) -> (a cos - b sin, b cos + a sin)
+#pragma once
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include "depthbench/core/error.hpp"
+
+namespace depthbench {
+
+// cos and sin of every position and pair, (T, h / 2) each.
+template <class R> struct RopeTable {
+  int seq = 0, head_dim = 0;
+  std::vector<R> cos, sin;
+
+  RopeTable() = default;
+  RopeTable(int seq_len, int head, double theta) : seq(seq_len), head_dim(head) {
+    if (head % 2 != 0) fail<shape_error>("rope: the head size is {}, needs an even number", head);
+    const int half = head / 2;
+    cos.resize(std::size_t(seq) * half);
+    sin.resize(std::size_t(seq) * half);
+    for (int t = 0; t < seq; ++t) for (int j = 0; j < half; ++j) {
+      const double angle = t * std::pow(theta, -2.0 * j / head);
+      cos[std::size_t(t) * half + j] = R(std::cos(angle));
+      sin[std::size_t(t) * half + j] = R(std::sin(angle));
+    }
+  }
+  const R* cos_at(int t) const { return cos.data() + std::size_t(t) * (head_dim / 2); }
+  const R* sin_at(int t) const { return sin.data() + std::size_t(t) * (head_dim / 2); }
+};
+
+// y = c * rotate(x) of one head at one position; the inverse turns the other way.
+enum class Turn { forward, back };
+template <Turn turn, class R> inline void rotate(const R* x, R* y, int head, const R* cos, const R* sin, R c) {
+  const int half = head / 2;
+  for (int j = 0; j < half; ++j) {
+    const R a = x[j], b = x[j + half], s = turn == Turn::forward ? sin[j] : -sin[j];
+    y[j] = c * (a * cos[j] - b * s);
+    y[j + half] = c * (b * cos[j] + a * s);
+  }
+}
+
+}  // namespace depthbench

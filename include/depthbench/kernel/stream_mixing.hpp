@@ -1,0 +1,87 @@
+// Stream mixing for any number of streams, one step at a time: what the fused programs of hyper_connection.hpp do in
+// one pass. It is their oracle in tests, and runs in their place for numbers of streams they are not compiled for.
+//   x (N, n, d)   c (N, n, w): the coefficients of a token, c[s][j]
+#pragma once
+#include <cstdint>
+
+#include "depthbench/kernel/pack_math.hpp"
+
+namespace depthbench {
+
+struct MixShape {
+  int tokens, n, d;
+  int width;         // w, columns of c
+  int first, count;  // the columns used
+};
+
+// y_j = sum_s c[s][first + j] x_s                                            -> y (N, count, d)
+template <class Device, class R> void mix_forward(Device& device, const MixShape& m, const R* c, const R* x, R* y) {
+  device.template for_tiles<R>(m.tokens, 8, m.d, [=](auto& team, int begin, int end) {
+    using P = typename std::remove_cvref_t<decltype(team)>::Pack;
+    for (std::int64_t t = begin; t < end; ++t) for (int j = 0; j < m.count; ++j) for (int i = team.begin(); i < m.d; i += team.step()) {
+      P sum = P::splat(0);
+      for (int s = 0; s < m.n; ++s)
+        sum = sum + P::splat(c[(t * m.n + s) * m.width + m.first + j]) * load_pack<P>(x + (t * m.n + s) * m.d + i, m.d - i);
+      store_pack(y + (t * m.count + j) * m.d + i, sum, m.d - i);
+    }
+  });
+}
+// dc[s][first + j] += <dy_j, x_s>;   dx_s (+)= sum_j c[s][first + j] dy_j
+template <class Device, class R>
+void mix_backward(Device& device, const MixShape& m, const R* c, const R* x, const R* dy, R* dc, R* dx, bool add) {
+  device.template for_tiles<R>(m.tokens, 8, m.d, [=](auto& team, int begin, int end) {
+    using Team = std::remove_cvref_t<decltype(team)>;
+    using P = typename Team::Pack;
+    for (std::int64_t t = begin; t < end; ++t) for (int s = 0; s < m.n; ++s) {
+      const std::int64_t row = (t * m.n + s) * m.d, at = (t * m.n + s) * m.width + m.first;
+      for (int j = 0; j < m.count; ++j) {
+        auto acc = Team::acc0();
+        for (int i = team.begin(); i < m.d; i += team.step()) {
+          const P g = load_pack<P>(dy + (t * m.count + j) * m.d + i, m.d - i);
+          Team::fma(acc, g, load_pack<P>(x + row + i, m.d - i));
+          P sum = j == 0 && !add ? P::splat(0) : load_pack<P>(dx + row + i, m.d - i);
+          store_pack(dx + row + i, sum + P::splat(c[at + j]) * g, m.d - i);
+        }
+        R part[1] = {Team::hsum(acc)}, total[1];
+        team.sum(part, total);
+        const R sum = team.lanes().get(total, 0);
+        if (team.leader()) dc[at + j] += sum;
+      }
+    }
+  });
+}
+
+// y_s = x_s + c[s][first] b,   b (N, d)                                      -> y (N, n, d)
+template <class Device, class R> void spread_forward(Device& device, const MixShape& m, const R* c, const R* x, const R* b, R* y) {
+  device.template for_tiles<R>(m.tokens, 8, m.d, [=](auto& team, int begin, int end) {
+    using P = typename std::remove_cvref_t<decltype(team)>::Pack;
+    for (std::int64_t t = begin; t < end; ++t) for (int s = 0; s < m.n; ++s) for (int i = team.begin(); i < m.d; i += team.step()) {
+      const std::int64_t at = (t * m.n + s) * m.d + i;
+      store_pack(y + at, load_pack<P>(x + at, m.d - i) + P::splat(c[(t * m.n + s) * m.width + m.first]) * load_pack<P>(b + t * m.d + i, m.d - i), m.d - i);
+    }
+  });
+}
+// dc[s][first] += <dy_s, b>;   db (+)= sum_s c[s][first] dy_s
+template <class Device, class R>
+void spread_backward(Device& device, const MixShape& m, const R* c, const R* b, const R* dy, R* dc, R* db, bool add) {
+  device.template for_tiles<R>(m.tokens, 8, m.d, [=](auto& team, int begin, int end) {
+    using Team = std::remove_cvref_t<decltype(team)>;
+    using P = typename Team::Pack;
+    for (std::int64_t t = begin; t < end; ++t) for (int s = 0; s < m.n; ++s) {
+      auto acc = Team::acc0();
+      const std::int64_t at = (t * m.n + s) * m.width + m.first;
+      for (int i = team.begin(); i < m.d; i += team.step()) {
+        const P g = load_pack<P>(dy + (t * m.n + s) * m.d + i, m.d - i);
+        Team::fma(acc, g, load_pack<P>(b + t * m.d + i, m.d - i));
+        const P sum = s == 0 && !add ? P::splat(0) : load_pack<P>(db + t * m.d + i, m.d - i);
+        store_pack(db + t * m.d + i, sum + P::splat(c[at]) * g, m.d - i);
+      }
+      R part[1] = {Team::hsum(acc)}, total[1];
+      team.sum(part, total);
+      const R sum = team.lanes().get(total, 0);
+      if (team.leader()) dc[at] += sum;
+    }
+  });
+}
+
+}  // namespace depthbench

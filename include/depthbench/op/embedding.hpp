@@ -1,0 +1,29 @@
+// y_n = E[token_n]                  tokens (N)   E (V, d)   ->   y (N, d)
+//   throws shape_error if a token is not in [0, V)
+//   The gradient of a row adds its tokens in their order: the same bits on any number of threads.
+#pragma once
+#include <span>
+
+#include "depthbench/kernel/embedding.hpp"
+#include "depthbench/tape/tape.hpp"
+
+namespace depthbench {
+
+template <class Device, class R> Var<Device, R> embedding(std::span<const std::int32_t> tokens, Var<Device, R> table) {
+  auto& tape = *table.tape;
+  const std::int64_t n = std::int64_t(tokens.size()), d = table.cols();
+  for (std::size_t i = 0; i < tokens.size(); ++i)
+    if (tokens[i] < 0 || tokens[i] >= table.rows())
+      fail<shape_error>("embedding: token {} at position {} is outside the table of {} rows", tokens[i], i, table.rows());
+  auto y = tape.make({n, d});
+  embedding_forward(tape.device(), tokens.data(), n, d, table.value(), y.out());
+  tape.record(1, [&tape, tokens, table, y, n, d] {
+    const auto g = tape.accumulate(table);
+    if (!g.g) return;
+    if (!g.add) tape.device().zero(g.g, std::size_t(table.numel()));
+    embedding_backward(tape.device(), tokens.data(), n, d, tape.grad(y), g.g);
+  });
+  return y;
+}
+
+}  // namespace depthbench

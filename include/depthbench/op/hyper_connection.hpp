@@ -1,0 +1,101 @@
+// Hyper-Connections on the tape. n streams side by side: x (N, n d), stream-major.
+//   hyper_read     x -> u (N, d), c (N, n (n + 2))                        the branch input and the coefficients
+//   hyper_write    x, c, y -> x'
+//   hyper_advance  x, c, y -> x', u, c'                                   both, in one pass over the streams
+// hyper_tables packs a connection's six parameters into the form the programs read:
+//   w (n + 2, d) projections, table (n, n + 2), scale (n + 2) by column of the table
+//   cost per token, forward: read n d and written (n + 1) d elements (advance); about 2 n (2 n + 5) d FLOPs
+#pragma once
+#include "depthbench/kernel/hyper_connection.hpp"
+#include "depthbench/op/linear.hpp"
+#include "depthbench/op/reshape.hpp"
+#include "depthbench/op/rms_norm.hpp"
+#include "depthbench/op/row_program.hpp"
+#include "depthbench/op/stream_mixing.hpp"
+
+namespace depthbench {
+
+template <class Device, class R> struct HyperTables {
+  Var<Device, R> w, scale, table;
+};
+
+template <class Device, class R>
+HyperTables<Device, R> hyper_tables(Var<Device, R> static_alpha, Var<Device, R> dynamic_alpha_proj, Var<Device, R> dynamic_alpha_scale,
+                                    Var<Device, R> static_beta, Var<Device, R> dynamic_beta_proj, Var<Device, R> dynamic_beta_scale) {
+  auto& tape = *static_alpha.tape;
+  const int n = static_alpha.rows(), m = n + 1, d = dynamic_alpha_proj.rows();
+  check_shape("hyper_tables", "static_alpha", static_alpha.shape(), {n, m});
+  check_shape("hyper_tables", "dynamic_alpha_proj", dynamic_alpha_proj.shape(), {d, m});
+  check_shape("hyper_tables", "static_beta", static_beta.shape(), {n});
+  check_shape("hyper_tables", "dynamic_beta_proj", dynamic_beta_proj.shape(), {d});
+  HyperTables<Device, R> t{tape.make({n + 2, d}), tape.make({n + 2}), tape.make({n, n + 2})};
+  const std::array from{static_alpha, dynamic_alpha_proj, dynamic_alpha_scale, static_beta, dynamic_beta_proj, dynamic_beta_scale};
+  tape.device().single([&] {
+    HyperPacking<R>{n, d}.pack({from[0].value(), from[1].value(), from[2].value(), from[3].value(), from[4].value(), from[5].value()},
+                               t.w.out(), t.scale.out(), t.table.out());
+  });
+  tape.record(3, [&tape, t, from, n, d] {
+    const R *dw = tape.grad(t.w), *dscale = tape.grad(t.scale), *dtable = tape.grad(t.table);
+    std::array<R*, 6> g;
+    for (int i = 0; i < 6; ++i) {
+      const auto a = tape.accumulate(from[i]);
+      if (!a.add) tape.device().zero(a.g, std::size_t(from[i].numel()));
+      g[i] = a.g;
+    }
+    tape.device().single([&] { HyperPacking<R>{n, d}.unpack_add(dw, dscale, dtable, g); });
+  });
+  return t;
+}
+
+// ---- the plain composition: any number of streams, and the oracle of the fused programs
+template <class Device, class R>
+std::array<Var<Device, R>, 2> hyper_read_plain(const HyperTables<Device, R>& t, Var<Device, R> gain, Var<Device, R> x, double stream_eps, double norm_eps) {
+  auto& tape = *x.tape;
+  const int n = t.table.rows(), d = t.w.cols();
+  const auto each = reshape(x, {std::int64_t(x.rows()) * n, d});                                   // (N n, d)
+  const auto c = hyper_coefficients(linear(rms_norm(each, ones(tape, d), stream_eps), t.w), t.scale, t.table);
+  return {rms_norm(mix_streams(c, 0, 1, x, n), gain, norm_eps), c};
+}
+template <class Device, class R> Var<Device, R> hyper_write_plain(Var<Device, R> x, Var<Device, R> c, Var<Device, R> y) {
+  const int n = x.cols() / y.cols();
+  return write_streams(c, n + 1, mix_streams(c, 1, n, x, n), y, n);
+}
+
+// ---- fused programs, for the numbers of streams they are compiled for
+namespace detail {
+// Calls f with the number of streams as a compile-time constant, or plain() where no program is compiled for it.
+template <class F, class Plain> auto with_streams(int n, F f, Plain plain) {
+  switch (n) {
+    case 2: return f.template operator()<2>();
+    case 4: return f.template operator()<4>();
+    default: return plain();
+  }
+}
+}  // namespace detail
+
+template <class Device, class R>
+std::array<Var<Device, R>, 2> hyper_read(const HyperTables<Device, R>& t, Var<Device, R> gain, Var<Device, R> x, double stream_eps, double norm_eps) {
+  return detail::with_streams(
+      t.table.rows(),
+      [&]<int n>() { return apply<HyperRead<n>, Device, R>({stream_eps, norm_eps}, t.w.cols(), {t.w, t.scale, t.table, gain}, {x}); },
+      [&] { return hyper_read_plain(t, gain, x, stream_eps, norm_eps); });
+}
+template <class Device, class R> Var<Device, R> hyper_write(Var<Device, R> x, Var<Device, R> c, Var<Device, R> y) {
+  return detail::with_streams(
+      x.cols() / y.cols(), [&]<int n>() { return apply<HyperWrite<n>, Device, R>({}, y.cols(), {}, {x, c, y})[0]; },
+      [&] { return hyper_write_plain(x, c, y); });
+}
+template <class Device, class R>
+std::array<Var<Device, R>, 3> hyper_advance(const HyperTables<Device, R>& t, Var<Device, R> gain, Var<Device, R> x, Var<Device, R> c,
+                                            Var<Device, R> y, double stream_eps, double norm_eps) {
+  return detail::with_streams(
+      t.table.rows(),
+      [&]<int n>() { return apply<HyperAdvance<n>, Device, R>({stream_eps, norm_eps}, t.w.cols(), {t.w, t.scale, t.table, gain}, {x, c, y}); },
+      [&]() -> std::array<Var<Device, R>, 3> {
+        const auto next = hyper_write_plain(x, c, y);
+        const auto [u, coefficients] = hyper_read_plain(t, gain, next, stream_eps, norm_eps);
+        return {next, u, coefficients};
+      });
+}
+
+}  // namespace depthbench

@@ -1,0 +1,78 @@
+// The head and the loss in one:   loss = sum over labelled n of nll(x_n W^T, target_n) / normaliser
+//   x (N, d)   W (V, d)   targets (N), ignored_target = no label   ->   scalar
+//   normaliser: a number known beforehand (labels of the whole batch, so that micro-batches add up)
+//   throws shape_error for a target outside [0, V)
+//   cost: 6 N d V FLOPs. Logits exist for a chunk of rows at a time, and become their own gradient in place: no (N, V)
+//   array is ever held. The gradients of x and W are formed during the forward pass and kept: N d + V d.
+#pragma once
+#include <span>
+
+#include "depthbench/backend/gemm.hpp"
+#include "depthbench/kernel/cross_entropy.hpp"
+#include "depthbench/kernel/elementwise.hpp"
+#include "depthbench/tape/tape.hpp"
+
+namespace depthbench {
+
+namespace detail {
+inline std::int64_t rows_of_logits(std::int64_t n, std::int64_t vocab, std::size_t element) {  // about 4 MB, 64 rows or more
+  const std::int64_t fit = (std::int64_t{4} << 20) / std::int64_t(element) / std::max<std::int64_t>(vocab, 1);
+  return std::clamp<std::int64_t>(fit / 64 * 64, 64, std::max<std::int64_t>(n, 64));
+}
+}  // namespace detail
+
+// nll_out, if not null, receives the N losses of single positions (zero where there is no label).
+template <class Device, class R>
+Var<Device, R> linear_cross_entropy(Var<Device, R> x, Var<Device, R> w, std::span<const std::int32_t> targets, double normaliser,
+                                    R* nll_out = nullptr) {
+  auto& tape = *x.tape;
+  auto& device = tape.device();
+  const std::int64_t n = x.rows(), d = x.cols(), vocab = w.rows();
+  if (w.cols() != d) fail<shape_error>("linear_cross_entropy: W has shape {}, needs (V, {})", w.shape().text(), d);
+  if (std::int64_t(targets.size()) != n) fail<shape_error>("linear_cross_entropy: {} targets, needs {} (rows of x)", targets.size(), n);
+  for (std::size_t i = 0; i < targets.size(); ++i)
+    if (targets[i] != ignored_target && (targets[i] < 0 || targets[i] >= vocab))
+      fail<shape_error>("linear_cross_entropy: target {} at position {} is outside [0, {})", targets[i], i, vocab);
+
+  const bool gradient = tape.recording();
+  const std::int64_t chunk = detail::rows_of_logits(n, vocab, sizeof(R));
+  R* logits = tape.acquire_buffer(std::size_t(chunk * vocab));
+  R* nll = tape.acquire_buffer(std::size_t(n));
+  Var<Device, R> dx, dw;
+  if (gradient) {
+    dx = tape.make({n, d});
+    dw = tape.make({vocab, d});
+  }
+  for (std::int64_t first = 0; first < n; first += chunk) {
+    const std::int64_t m = std::min(chunk, n - first);
+    device.gemm(GemmArgs<R>{Op::None, Op::Transpose, m, vocab, d, x.value() + first * d, d, w.value(), d}, R(0), logits, vocab);
+    device.template for_tiles<R>(int(m), 4, 0, [&](auto& team, int begin, int end) {
+      for (int i = begin; i < end; ++i) {
+        const std::int32_t target = targets[std::size_t(first + i)];
+        R* z = logits + std::int64_t(i) * vocab;
+        nll[first + i] = gradient ? cross_entropy_row<true>(team, z, int(vocab), target, R(1 / normaliser))
+                                  : cross_entropy_row<false>(team, z, int(vocab), target, R(0));
+      }
+    });
+    if (!gradient) continue;
+    device.gemm(GemmArgs<R>{Op::None, Op::None, m, d, vocab, logits, vocab, w.value(), d}, R(0), dx.out() + first * d, d);
+    device.gemm(GemmArgs<R>{Op::Transpose, Op::None, vocab, d, m, logits, vocab, x.value() + first * d, d}, R(first > 0), dw.out(), d);
+  }
+  double sum = 0;
+  for (std::int64_t i = 0; i < n; ++i) sum += double(nll[i]);
+  if (nll_out) std::copy(nll, nll + n, nll_out);
+  tape.release_buffer(nll, std::size_t(n));
+  tape.release_buffer(logits, std::size_t(chunk * vocab));
+
+  auto loss = tape.make({});
+  *loss.out() = R(sum / normaliser);
+  tape.record(3, [&tape, x, w, dx, dw, loss] {
+    const R seed = *tape.grad(loss);
+    for (const auto& [input, made] : {std::pair{x, dx}, std::pair{w, dw}})
+      if (const auto g = tape.accumulate(input); g.g)
+        tape.device().template for_packs<R>(std::size_t(input.numel()), Scale<R>{made.value(), g.g, seed, g.add});
+  });
+  return loss;
+}
+
+}  // namespace depthbench

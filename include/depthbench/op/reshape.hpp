@@ -1,0 +1,21 @@
+// reshape: the same numbers under another shape, without a copy (the gradient is shared too).
+// ones:    a constant vector of ones (d)
+#pragma once
+#include "depthbench/tape/tape.hpp"
+
+namespace depthbench {
+
+template <class Device, class R> Var<Device, R> reshape(Var<Device, R> x, Shape shape) {
+  if (shape.numel() != x.numel())
+    fail<shape_error>("reshape: {} has {} elements, {} has {}", x.shape().text(), x.numel(), shape.text(), shape.numel());
+  return x.tape->alias(x, shape);
+}
+
+template <class Device, class R> Var<Device, R> ones(Tape<Device, R>& tape, std::int64_t d) {
+  const auto data = tape.shared_buffer(std::size_t(d));
+  tape.device().single([&] { std::fill(data.get(), data.get() + d, R(1)); });
+  tape.keep(data);
+  return tape.constant(data.get(), {d});
+}
+
+}  // namespace depthbench

@@ -1,0 +1,73 @@
+// Streams mixed by coefficients that belong to the token, for any number of streams.
+//   c (N, n w) coefficients c[s][j]   x (N, n d) streams
+//   mix_streams:         y_j = sum_s c[s][first + j] x_s                     -> (N, count d)
+//   write_streams:       y_s = x_s + c[s][column] b,   b (N, d)              -> (N, n d)
+//   hyper_coefficients:  c[s][j] = table[s][j] + scale[j] tanh(z[s][j])      z (N n, w), scale (w), table (n, w) -> (N, n w)
+#pragma once
+#include <cmath>
+
+#include "depthbench/kernel/elementwise.hpp"
+#include "depthbench/kernel/stream_mixing.hpp"
+#include "depthbench/tape/tape.hpp"
+
+namespace depthbench {
+
+template <class Device, class R>
+Var<Device, R> mix_streams(Var<Device, R> c, int first, int count, Var<Device, R> x, int n) {
+  auto& tape = *x.tape;
+  const MixShape m{x.rows(), n, x.cols() / n, c.cols() / n, first, count};
+  if (c.rows() != m.tokens || first < 0 || first + count > m.width)
+    fail<shape_error>("mix_streams: c has shape {}, needs ({}, {} * columns) with columns {} to {}", c.shape().text(), m.tokens, n, first, first + count);
+  auto y = tape.make({m.tokens, std::int64_t(count) * m.d});
+  mix_forward(tape.device(), m, c.value(), x.value(), y.out());
+  tape.record(1, [&tape, m, c, x, y] {
+    const auto dc = tape.accumulate(c), dx = tape.accumulate(x);
+    if (!dc.add) tape.device().zero(dc.g, std::size_t(c.numel()));
+    mix_backward(tape.device(), m, c.value(), x.value(), tape.grad(y), dc.g, dx.g, dx.add);
+  });
+  return y;
+}
+
+template <class Device, class R> Var<Device, R> write_streams(Var<Device, R> c, int column, Var<Device, R> x, Var<Device, R> b, int n) {
+  auto& tape = *x.tape;
+  const MixShape m{x.rows(), n, x.cols() / n, c.cols() / n, column, 1};
+  check_shape("write_streams", "b", b.shape(), {m.tokens, m.d});
+  auto y = tape.make(x.shape());
+  spread_forward(tape.device(), m, c.value(), x.value(), b.value(), y.out());
+  tape.record(1, [&tape, m, c, x, b, y] {
+    const R* dy = tape.grad(y);
+    const auto dc = tape.accumulate(c), db = tape.accumulate(b), dx = tape.accumulate(x);
+    if (!dc.add) tape.device().zero(dc.g, std::size_t(c.numel()));
+    spread_backward(tape.device(), m, c.value(), b.value(), dy, dc.g, db.g, db.add);
+    tape.device().template for_packs<R>(std::size_t(x.numel()), Scale<R>{dy, dx.g, R(1), dx.add});
+  });
+  return y;
+}
+
+template <class Device, class R>
+Var<Device, R> hyper_coefficients(Var<Device, R> z, Var<Device, R> scale, Var<Device, R> table) {
+  auto& tape = *z.tape;
+  const std::int64_t n = table.rows(), w = table.cols(), tokens = z.rows() / n;
+  check_shape("hyper_coefficients", "z", z.shape(), {tokens * n, w});
+  auto c = tape.make({tokens, n * w});
+  tape.device().single([&] {
+    for (std::int64_t i = 0; i < tokens * n * w; ++i) c.out()[i] = table.value()[i % (n * w)] + scale.value()[i % w] * std::tanh(z.value()[i]);
+  });
+  tape.record(1, [&tape, z, scale, table, c, n, w, tokens] {
+    const R* dc = tape.grad(c);
+    const auto dz = tape.accumulate(z), dscale = tape.accumulate(scale), dtable = tape.accumulate(table);
+    for (const auto& [g, v] : {std::pair{dz, z}, std::pair{dscale, scale}, std::pair{dtable, table}})
+      if (!g.add) tape.device().zero(g.g, std::size_t(v.numel()));
+    tape.device().single([&] {
+      for (std::int64_t i = 0; i < tokens * n * w; ++i) {
+        const R t = std::tanh(z.value()[i]);
+        dtable.g[i % (n * w)] += dc[i];
+        dscale.g[i % w] += dc[i] * t;
+        dz.g[i] += dc[i] * scale.value()[i % w] * (R(1) - t * t);
+      }
+    });
+  });
+  return c;
+}
+
+}  // namespace depthbench

@@ -1,0 +1,49 @@
+// The designs by name. A user adds one:   designs.add("rezero", [](const DesignOptions&) { return std::make_unique<ReZero<Cpu, float>>(); });
+#pragma once
+#include <functional>
+
+#include "depthbench/residual/attn_res.hpp"
+#include "depthbench/residual/hc.hpp"
+#include "depthbench/residual/pre_ln.hpp"
+
+namespace depthbench {
+
+template <class Device, class R> class Designs {
+ public:
+  using Pointer = std::unique_ptr<Residual<Device, R>>;
+  using Factory = std::function<Pointer(const DesignOptions&)>;
+
+  // The built-in ones.
+  Designs() {
+    add_type<PreLn>("pre_ln");
+    add_type<Hc>("hc");
+    add_type<AttnRes>("attn_res");
+  }
+  void add(std::string name, Factory make) {
+    if (!table_.emplace(name, std::move(make)).second) fail<config_error>("residual designs: there is already one named {}", name);
+  }
+  template <template <class, class> class Design> void add_type(std::string name) {
+    add(std::move(name), [](const DesignOptions& options) -> Pointer { return std::make_unique<Design<Device, R>>(options); });
+  }
+  Pointer make(const std::string& name, const DesignOptions& options = {}) const {
+    const auto it = table_.find(name);
+    if (it == table_.end()) fail<config_error>("residual designs: there is none named {}; there are {}", name, names());
+    return it->second(options);
+  }
+  bool has(const std::string& name) const { return table_.contains(name); }
+  std::string names() const {  // "attn_res, hc, pre_ln"
+    std::string s;
+    for (const auto& [name, make] : table_) s += (s.empty() ? "" : ", ") + name;
+    return s;
+  }
+  std::vector<std::string> list() const {
+    std::vector<std::string> v;
+    for (const auto& [name, make] : table_) v.push_back(name);
+    return v;
+  }
+
+ private:
+  std::map<std::string, Factory> table_;
+};
+
+}  // namespace depthbench

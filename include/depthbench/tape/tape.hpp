@@ -1,0 +1,245 @@
+// Reverse mode: a list of what was done, read backwards.
+//
+//   Tape<Cpu, float> tape(cpu);
+//   auto y = linear(tape.use(x), tape.use(w));        // every op records one closure
+//   tape.backward(cross_entropy(y, targets));          // runs them in reverse; gradients add up in the parameters
+//
+// The device is a template policy and not a run-time switch: headers compiled by g++ and by nvcc would otherwise hold
+// different inline functions under one name.
+//
+// Memory. Values and gradients come from the device's free lists (core/memory.hpp); the tape gives a value back when
+// the backward pass is past the op that made it, so a step repeats its addresses and a warm step allocates nothing.
+#pragma once
+#include <cstddef>
+#include <deque>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "depthbench/tape/parameter.hpp"
+
+namespace depthbench {
+
+template <class Device, class R> class Tape;
+
+// A value on a tape: a handle, copied freely, valid until the tape is past it.
+template <class Device_, class R_> struct Var {
+  using Device = Device_;
+  using R = R_;
+  Tape<Device, R>* tape = nullptr;
+  int id = -1;
+
+  explicit operator bool() const { return tape != nullptr; }
+  const Shape& shape() const { return tape->slot(id).shape; }
+  std::int64_t numel() const { return shape().numel(); }
+  int rows() const { return int(shape().rows()); }  // seen as a matrix
+  int cols() const { return int(shape().cols()); }
+  const R* value() const { return tape->slot(id).value; }
+  R* out() const { return tape->slot(id).value; }  // for the op that makes the value
+  std::span<const R> values() const { return {value(), std::size_t(numel())}; }
+};
+
+// Where an op adds the gradient of one of its inputs.
+template <class R> struct Accumulate {
+  R* g;      // null: no gradient is wanted
+  bool add;  // g already holds a sum; false: overwrite
+  R beta() const { return add ? R(1) : R(0); }
+};
+
+template <class Device, class R> class Tape {
+ public:
+  using Variable = Var<Device, R>;
+
+  explicit Tape(Device& device) : device_(&device) {}
+  ~Tape() { clear(); }
+  Tape(const Tape&) = delete;
+  Tape& operator=(const Tape&) = delete;
+
+  Device& device() { return *device_; }
+  bool recording() const { return recording_; }
+
+  // ---- leaves
+  Variable use(Parameter<R>& p) {
+    if (!p.value) fail<tape_error>("use: parameter {} has no value yet (call allocate())", p.name);
+    return add({p.shape, p.value, p.grad, &p.has_grad, Owner::none, true});
+  }
+  // Data without a gradient; it must outlive the tape's use of it.
+  Variable constant(const R* data, Shape shape) { return add({shape, const_cast<R*>(data), nullptr, nullptr, Owner::none, false}); }
+  // Data of the caller whose gradient is wanted: `grad` receives it (backward adds if *has_grad).
+  Variable leaf(const R* data, R* grad, bool* has_grad, Shape shape) {
+    return add({shape, const_cast<R*>(data), grad, has_grad, Owner::none, true});
+  }
+
+  // ---- for ops
+  Variable make(Shape shape) {
+    R* p = device_->memory().template acquire<R>(std::size_t(shape.numel()));
+    return add({shape, p, nullptr, nullptr, Owner::tape, true});
+  }
+  // x under another shape: the same numbers and the same gradient.
+  Variable alias(Variable x, Shape shape) {
+    Slot s{shape, slots_[x.id].value, nullptr, nullptr, Owner::none, true};
+    s.base = base_of(x);
+    return add(std::move(s));
+  }
+  // f is called once, in the backward pass, after everything that used the op's outputs; `outputs` is how many of
+  // the newest values the op made (values for its own use included). An op none of whose outputs received a gradient
+  // is passed over, unless it pulls its gradient from elsewhere.
+  enum class Pull { no, yes };
+  template <class F> void record(int outputs, F f, Pull pull = Pull::no) {
+    if (!recording_) return;
+    nodes_.push_back({int(slots_.size()) - outputs, pull, std::make_unique<Closure<F>>(std::move(f))});
+  }
+  const R* grad(Variable y) {  // of an output, zero if nothing flowed into it
+    const auto [g, add] = accumulate(y);
+    if (!add) device_->zero(g, std::size_t(y.numel()));
+    return g;
+  }
+  bool has_grad(Variable y) { return *slots_[base_of(y)].has_grad; }
+  Accumulate<R> accumulate(Variable x) {
+    Slot& s = slots_[base_of(x)];
+    if (!s.wants_grad) return {nullptr, false};
+    if (!s.grad) s.grad = device_->memory().template acquire<R>(std::size_t(s.shape.numel()));
+    return {s.grad, std::exchange(*s.has_grad, true)};
+  }
+  // The gradient of y so far, now the caller's to release (with release_buffer); y has none any more.
+  R* take_grad(Variable y) {
+    R* g = const_cast<R*>(grad(y));
+    slots_[base_of(y)].grad = nullptr;
+    *slots_[base_of(y)].has_grad = false;
+    return g;
+  }
+  // The same, released when the last copy of the pointer goes.
+  std::shared_ptr<R> adopt_grad(Variable y) { return shared(take_grad(y), std::size_t(y.numel())); }
+  std::shared_ptr<R> shared_buffer(std::size_t n) { return shared(acquire_buffer(n), n); }
+  R* acquire_buffer(std::size_t n) { return device_->memory().template acquire<R>(n); }
+  void release_buffer(R* p, std::size_t n) { device_->memory().release(p, n * sizeof(R)); }
+  // Lives until clear(): state that several ops of a step share.
+  void keep(std::shared_ptr<void> state) { kept_.push_back(std::move(state)); }
+
+  // ---- backward
+  // Runs everything recorded, in reverse, from loss (a scalar) with d loss / d loss = seed.
+  void backward(Variable loss, R seed = R(1)) {
+    if (loss.tape != this) fail<tape_error>("backward: the loss is a value of another tape");
+    if (loss.numel() != 1) fail<shape_error>("backward: the loss has shape {}, needs a scalar", loss.shape().text());
+    if (nodes_.empty()) fail<tape_error>("backward: nothing was recorded (already run, or inside no_grad)");
+    const auto [g, add] = accumulate(loss);
+    device_->copy(g, &seed, 1);
+    unwind(0);
+    clear();
+  }
+  // Forgets everything; parameters and their gradients stay.
+  void clear() {
+    while (!nodes_.empty()) nodes_.pop_back();
+    release_slots(0);
+    kept_.clear();
+  }
+
+  // Runs f() without recording and keeps only the values it returns (a range of Variables).
+  template <class F> auto no_grad(F&& f) {
+    const Resume resume{*this, std::exchange(recording_, false)};
+    const int first = int(slots_.size());
+    auto kept = f();
+    keep_only(first, kept);
+    return kept;
+  }
+
+  // Runs f(): a vector of Variables, keeping none of its inner values; the backward pass runs it again to get them.
+  // The second run repeats the first bit by bit, so gradients are the same bits as without.
+  template <class F> std::vector<Variable> recompute(F f) {
+    if (!recording_) return no_grad(f);
+    const int first = int(slots_.size());
+    std::vector<Variable> out = no_grad(f);
+    record(int(slots_.size()) - first, [this, f, out]() mutable {
+      const int base = int(nodes_.size()), top = int(slots_.size());
+      const std::vector<Variable> again = f();
+      for (std::size_t i = 0; i < out.size(); ++i) if (base_of(again[i]) >= top && has_grad(out[i])) {
+        Slot& s = slots_[base_of(again[i])];  // f made it: its gradient is what the rest of the tape left in out[i]
+        s.grad = take_grad(out[i]);
+        *s.has_grad = true;
+      }
+      unwind(base);
+      release_slots(top);
+    }, Pull::yes);
+    return out;
+  }
+
+ private:
+  friend Variable;
+  enum class Owner { none, tape };
+  struct Slot {
+    Shape shape;
+    R* value;
+    R* grad;
+    bool* has_grad;
+    Owner owner;
+    bool wants_grad;
+    bool own_has_grad = false;
+    int base = -1;  // the value this one is an alias of
+  };
+  struct AnyClosure {
+    virtual ~AnyClosure() = default;
+    virtual void run() = 0;
+  };
+  template <class F> struct Closure final : AnyClosure {
+    F f;
+    explicit Closure(F g) : f(std::move(g)) {}
+    void run() override { f(); }
+  };
+  struct Node {
+    int first_output;
+    Pull pull;
+    std::unique_ptr<AnyClosure> closure;
+  };
+  struct Resume {
+    Tape& tape;
+    bool was;
+    ~Resume() { tape.recording_ = was; }
+  };
+
+  std::shared_ptr<R> shared(R* p, std::size_t n) {
+    return {p, [memory = &device_->memory(), n](R* q) { memory->release(q, n * sizeof(R)); }};
+  }
+  Slot& slot(int id) { return slots_[id]; }
+  int base_of(Variable x) const { return slots_[x.id].base < 0 ? x.id : slots_[x.id].base; }
+  Variable add(Slot s) {
+    slots_.push_back(std::move(s));
+    Slot& q = slots_.back();
+    if (!q.has_grad) q.has_grad = &q.own_has_grad;
+    return {this, int(slots_.size()) - 1};
+  }
+  template <class Vars> void keep_only(int first, const Vars& kept) {
+    std::vector<bool> wanted(slots_.size() - std::size_t(first));
+    for (const Variable& v : kept) if (base_of(v) >= first) wanted[std::size_t(base_of(v) - first)] = true;
+    for (int i = first; i < int(slots_.size()); ++i) if (!wanted[std::size_t(i - first)]) release(slots_[i]);
+  }
+  void unwind(int base) {
+    while (int(nodes_.size()) > base) {
+      Node node = std::move(nodes_.back());
+      nodes_.pop_back();
+      bool any = node.pull == Pull::yes;
+      const int last = int(slots_.size());
+      for (int i = node.first_output; i < last && !any; ++i) any = slots_[i].owner == Owner::tape && *slots_[i].has_grad;
+      if (any) node.closure->run();
+      release_slots(node.first_output);
+    }
+  }
+  void release_slots(int first) {
+    while (int(slots_.size()) > first) {
+      release(slots_.back());
+      slots_.pop_back();
+    }
+  }
+  void release(Slot& s) {
+    if (s.owner != Owner::tape) return;
+    if (s.value) release_buffer(s.value, std::size_t(s.shape.numel()));
+    if (s.grad) release_buffer(s.grad, std::size_t(s.shape.numel()));
+    s.value = s.grad = nullptr;
+  }
+  Device* device_;
+  std::deque<Slot> slots_;  // a deque: has_grad points into it
+  std::vector<Node> nodes_;
+  std::vector<std::shared_ptr<void>> kept_;
+  bool recording_ = true;
+};
+
+}  // namespace depthbench
