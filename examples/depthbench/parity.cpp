@@ -2,8 +2,6 @@
 // One JSON line a case, exit 1 if any case fails.
 #include "parity.hpp"
 
-#include <fmt/format.h>
-
 #include <fstream>
 #include <nlohmann/json.hpp>
 

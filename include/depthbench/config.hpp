@@ -26,6 +26,10 @@
 #define DB_HOST_FN inline __attribute__((always_inline))
 #endif
 
+#if defined(__CUDACC__)
+#pragma nv_diag_suppress 1675                       // "GCC unroll" is unknown to nvcc, which passes it on to g++
+#pragma nv_diag_suppress 20011, 20012, 20013, 20014, 20015  // templates for CPU teams are never run on the device
+#endif
 #if DB_DEVICE_PASS
 #define DB_UNROLL _Pragma("unroll")
 #define DB_UNROLL_SIMT _Pragma("unroll")

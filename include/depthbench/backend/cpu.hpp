@@ -10,6 +10,7 @@
 
 #include "depthbench/backend/gemm.hpp"
 #include "depthbench/core/memory.hpp"
+#include "depthbench/core/profile.hpp"
 #include "depthbench/core/thread_pool.hpp"
 #include "depthbench/kernel/program.hpp"
 
@@ -26,6 +27,8 @@ template <class Gemm_> class CpuDevice {
   int threads() const { return pool_.size(); }
   ThreadPool& pool() { return pool_; }
   Memory<CpuDevice>& memory() { return memory_; }
+  Profile& profile() { return profile_; }
+  Profile::Timed timed(Section s, double flops, double bytes) { return {profile_, s, flops, bytes}; }
 
   // ---- raw memory, for Memory
   void* allocate(std::size_t bytes) {
@@ -63,6 +66,7 @@ template <class Gemm_> class CpuDevice {
   // An elementwise body over n numbers, a pack at a time.
   template <class R, class Body> void for_packs(std::size_t n, const Body& body) {
     using P = cpu_pack<R>;
+    const auto timing = timed(Section::elementwise, 0, double(n) * sizeof(R) * double(body.moves()));
     for_chunks(n, [&](std::size_t first, std::size_t count) {
       for (std::size_t i = 0; i < count; i += P::width) {
         const std::size_t left = count - i;
@@ -104,6 +108,7 @@ template <class Gemm_> class CpuDevice {
   // C (m, n) = op(A) op(B) + beta C, cut into tiles that depend on the shape only.
   template <class T, class R> void gemm(const GemmArgs<T>& g, R beta, R* c, std::int64_t ldc) {
     if (g.m == 0 || g.n == 0) return;
+    const auto timing = timed(Section::gemm, 2.0 * double(g.m) * double(g.n) * double(g.k), 0);
     const bool by_rows = g.m >= g.n;
     const std::int64_t extent = by_rows ? g.m : g.n, unit = 16;
     const double mflop = 2e-6 * double(g.m) * double(g.n) * double(g.k);
@@ -147,6 +152,7 @@ template <class Gemm_> class CpuDevice {
   ThreadPool pool_;
   std::vector<Scratch> scratch_;
   Memory<CpuDevice> memory_;
+  Profile profile_;
 };
 
 using Cpu = CpuDevice<DefaultGemm>;

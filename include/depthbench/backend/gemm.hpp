@@ -73,6 +73,7 @@ struct OneDnnGemm : Fp64Gemm {
   static constexpr const char* name = "oneDNN";
   using Fp64Gemm::product;
   static void product(const GemmArgs<float>& g, float beta, float* c, std::int64_t ldc) {
+    if (g.k == 0) return PlainGemm::product(g, beta, c, ldc);  // oneDNN leaves C as it is even for beta = 0
     omp_set_num_threads(1);  // Debian's oneDNN is built with OpenMP: this call, on this thread, must not start a second pool
     const auto status = dnnl_sgemm(g.op_a == Op::None ? 'N' : 'T', g.op_b == Op::None ? 'N' : 'T', g.m, g.n, g.k, 1.f, g.a, g.lda, g.b, g.ldb, beta, c, ldc);
     if (status != dnnl_success) fail<error>("matmul: oneDNN refused a product of ({}, {}) by ({}, {}), status {}", g.m, g.k, g.k, g.n, int(status));

@@ -12,6 +12,7 @@ template <class R> struct AdamwStep {
   R bias1, bias2;                  // 1 - beta^step
   R grad_scale;                    // clipping
   // One number: p, m, v change; g is read.
+  // Vectorised by the compiler where -fno-math-errno lets it (std::sqrt must not set errno).
   DB_FN void at(R& p, R& m, R& v, R g) const {
     g *= grad_scale;
     m = beta1 * m + (R(1) - beta1) * g;

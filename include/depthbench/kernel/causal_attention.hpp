@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 
+#include "depthbench/core/profile.hpp"
 #include "depthbench/kernel/pack_math.hpp"
 #include "depthbench/kernel/rope.hpp"
 #include "depthbench/kernel/tile_gemm.hpp"
@@ -51,21 +52,32 @@ template <class R> void transpose_rows(const R* rows, int hp, int T, int h, R* c
 // The softmax of one row of scores, `valid` of `n`: probabilities not yet divided by their sum. Returns max and sum.
 template <class R> std::pair<R, R> softmax_row(R* s, int valid, int n) {
   using P = cpu_pack<R>;
-  constexpr int W = P::width;
+  constexpr int W = P::width, U = 4;  // four chains: a maximum or a sum takes 4 cycles
   for (int j = valid; j < n; ++j) s[j] = -std::numeric_limits<R>::infinity();
-  P m = load_pack<P>(s, W);
-  for (int j = W; j < n; j += W) m = math::max(m, load_pack<P>(s + j, W));
-  R top = m.get(0);
-  for (int i = 1; i < W; ++i) top = std::max(top, m.get(i));
-  const P t = P::splat(top);
-  P sum = P::splat(0);
-  for (int j = 0; j < n; j += W) {
-    const P e = math::exp(load_pack<P>(s + j, W) - t);
-    store_pack(s + j, e, W);
-    sum = sum + e;
+  P m[U], sum[U];
+  for (int u = 0; u < U; ++u) {
+    m[u] = load_pack<P>(s, W);
+    sum[u] = P::splat(0);
   }
+  int j = 0;
+  for (; j + U * W <= n; j += U * W)
+    DB_UNROLL for (int u = 0; u < U; ++u) m[u] = math::max(m[u], load_pack<P>(s + j + u * W, W));
+  for (; j < n; j += W) m[0] = math::max(m[0], load_pack<P>(s + j, W));
+  const P top4 = math::max(math::max(m[0], m[1]), math::max(m[2], m[3]));
+  R top = top4.get(0);
+  for (int i = 1; i < W; ++i) top = std::max(top, top4.get(i));
+  const P t = P::splat(top);
+  const auto step = [&](int at, P& total) {
+    const P e = math::exp(load_pack<P>(s + at, W) - t);
+    store_pack(s + at, e, W);
+    total = total + e;
+  };
+  for (j = 0; j + U * W <= n; j += U * W)
+    DB_UNROLL for (int u = 0; u < U; ++u) step(j + u * W, sum[u]);
+  for (; j < n; j += W) step(j, sum[0]);
+  const P sum4 = (sum[0] + sum[1]) + (sum[2] + sum[3]);
   R total = 0;
-  for (int i = 0; i < W; ++i) total += sum.get(i);
+  for (int i = 0; i < W; ++i) total += sum4.get(i);
   return {top, total};
 }
 
@@ -80,6 +92,8 @@ void causal_attention_forward(Device& device, const AttentionShape& s, const Rop
   const int pairs = s.batch * s.kv_heads, tiles = (T + Tiles::rows - 1) / Tiles::rows;
   const std::size_t per_pair = std::size_t(h) * tp + 2 * std::size_t(T) * hp;
   const std::size_t scratch = std::size_t(Tiles::rows) * (tp + 2 * hp);
+  const double cells = double(s.batch) * s.heads * T * T / 2, io = double(s.batch) * T * (s.width() + s.kv_width()) * sizeof(R);
+  const auto timing = device.timed(Section::attention, 4 * cells * h, 2 * io);
   auto& memory = device.memory();
   R* packed = memory.template acquire<R>(per_pair * pairs);
   R* work = memory.template acquire<R>(scratch * device.threads());
@@ -136,9 +150,11 @@ void causal_attention_backward(Device& device, const AttentionShape& s, const Ro
   using P = cpu_pack<R>;
   constexpr int W = P::width;
   const int T = s.seq, h = s.head_dim, hp = Tiles::up(h), tp = Tiles::up(T);
-  const int chunk = std::min(Tiles::max_keys, tp);
+  const int chunk = std::max(std::min(Tiles::max_keys, tp), hp);
   const std::size_t rows = std::size_t(T) * hp, columns = std::size_t(h) * tp, tile = std::size_t(Tiles::rows) * chunk;
   const std::size_t scratch = 6 * rows + 2 * columns + 2 * tile + std::size_t(Tiles::rows) * hp;
+  const double cells = double(s.batch) * s.heads * T * T / 2, io = double(s.batch) * T * (s.width() + s.kv_width()) * sizeof(R);
+  const auto timing = device.timed(Section::attention, 10 * cells * h, 4 * io);
   R* work = device.memory().template acquire<R>(scratch * device.threads());
   const R scale = R(1) / std::sqrt(R(h));
 
@@ -148,7 +164,7 @@ void causal_attention_backward(Device& device, const AttentionShape& s, const Ro
     R *qr = kr + rows, *dor = qr + rows, *dkr = dor + rows, *dvr = dkr + rows, *vr = dvr + rows;
     R* kt = vr + rows;       // (h, tp)
     R* vt = kt + columns;    // (h, tp)
-    R* p = vt + columns;     // probabilities                              (48, chunk)
+    R* p = vt + columns;     // probabilities, then one rotated row        (48, chunk)
     R* ds = p + tile;        // gradient of the scores                     (48, chunk)
     R* dqr = ds + tile;      // gradient of 48 queries                     (48, hp)
     const std::size_t kv_at = std::size_t(b) * T * s.kv_width() + std::size_t(g) * h;
@@ -194,17 +210,16 @@ void causal_attention_backward(Device& device, const AttentionShape& s, const Ro
         }
         if (dq.g) for (int r = 0; r < m; ++r) {
           R* y = dq.g + at + std::size_t(first + r) * s.width();
-          R* x = dqr + std::size_t(r) * hp;
-          rotate<Turn::back>(x, x, h, rope.cos_at(first + r), rope.sin_at(first + r), scale);
-          for (int j = 0; j < h; ++j) y[j] = x[j] + (dq.add ? y[j] : R(0));
+          rotate<Turn::back>(dqr + std::size_t(r) * hp, p, h, rope.cos_at(first + r), rope.sin_at(first + r), scale);
+          for (int j = 0; j < h; ++j) y[j] = p[j] + (dq.add ? y[j] : R(0));
         }
       }
     }
     for (int t = 0; t < T; ++t) {
       const std::size_t to = kv_at + std::size_t(t) * s.kv_width();
-      R *xk = dkr + std::size_t(t) * hp, *xv = dvr + std::size_t(t) * hp;
-      rotate<Turn::back>(xk, xk, h, rope.cos_at(t), rope.sin_at(t), R(1));
-      if (dk.g) for (int j = 0; j < h; ++j) dk.g[to + j] = xk[j] + (dk.add ? dk.g[to + j] : R(0));
+      const R* xv = dvr + std::size_t(t) * hp;
+      rotate<Turn::back>(dkr + std::size_t(t) * hp, p, h, rope.cos_at(t), rope.sin_at(t), R(1));
+      if (dk.g) for (int j = 0; j < h; ++j) dk.g[to + j] = p[j] + (dk.add ? dk.g[to + j] : R(0));
       if (dv.g) for (int j = 0; j < h; ++j) dv.g[to + j] = xv[j] + (dv.add ? dv.g[to + j] : R(0));
     }
   });

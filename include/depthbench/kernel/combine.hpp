@@ -32,28 +32,39 @@ template <class A, class H> struct MixTerm : LinearTag {
   }
   DB_FN void accumulate(Pack (&s)[outs], int p) const {
     DB_UNROLL for (int i = 0; i < ins; ++i) {
-      const Pack x = h.v[i][p];
+      const Pack x = h.value(i, p);
       DB_UNROLL for (int j = 0; j < outs; ++j) s[j] = s[j] + c[j][i] * x;
     }
   }
-  // go: adjoint rows of the result; part: this member's share of the coefficients' adjoints
-  template <class Store, class R> DB_FN void reverse_rows(Store* go, R* part) {
+  // go.grad(j, p): adjoint rows of the result; part: this member's share of the coefficients' adjoints
+  template <class Out, class R> DB_FN void reverse_rows(const Out& go, R* part) {
     using Team = typename H::Team;
-    DB_UNROLL for (int i = 0; i < ins; ++i) {
-      typename Team::Acc acc[outs];
-      DB_UNROLL for (int j = 0; j < outs; ++j) acc[j] = Team::acc0();
+    constexpr int pair = ins % 2 == 0 && outs <= 8 ? 2 : 1;  // rows at a time: the gradients are read half as often
+    typename Team::Acc all[coefficients];
+    DB_UNROLL for (int i = 0; i < ins; i += pair) {
+      typename Team::Acc acc[pair][outs];
+      DB_UNROLL for (int r = 0; r < pair; ++r) DB_UNROLL for (int j = 0; j < outs; ++j) acc[r][j] = Team::acc0();
       DB_UNROLL_SIMT for (int p = 0; p < h.team.packs(); ++p) {
-        Pack s = h.g[i][p];
-        const Pack x = h.v[i][p];
-        DB_UNROLL for (int j = 0; j < outs; ++j) {
-          const Pack gj = go[j][p];
-          Team::fma(acc[j], gj, x);
-          s = s + c[j][i] * gj;
+        Pack s[pair], x[pair];
+        DB_UNROLL for (int r = 0; r < pair; ++r) {
+          s[r] = h.grad(i + r, p);
+          x[r] = h.value(i + r, p);
         }
-        h.g[i][p] = s;
+        DB_UNROLL for (int j = 0; j < outs; ++j) {
+          const Pack gj = go.grad(j, p);
+          DB_UNROLL for (int r = 0; r < pair; ++r) {
+            Team::fma(acc[r][j], gj, x[r]);
+            s[r] = s[r] + c[j][i + r] * gj;
+          }
+        }
+        DB_UNROLL for (int r = 0; r < pair; ++r) h.set_grad(i + r, p, s[r]);
       }
-      DB_UNROLL for (int j = 0; j < outs; ++j) part[j * ins + i] = Team::hsum(acc[j]);
+      DB_UNROLL for (int r = 0; r < pair; ++r) DB_UNROLL for (int j = 0; j < outs; ++j) all[j * ins + i + r] = acc[r][j];
     }
+    h.touched();
+    R sums[coefficients];
+    Team::hsums(all, sums);
+    DB_UNROLL for (int q = 0; q < coefficients; ++q) part[q] = sums[q];
   }
   template <int O, class R, int NC> DB_FN void reverse_coefficients(const R (&sums)[NC]) {
     a.l.template scatter_add<fn::Window<O, coefficients>>(a.g, sums);
@@ -66,11 +77,12 @@ template <class H> struct SameTerm : LinearTag {
   H& h;
   DB_FN explicit SameTerm(H& y) : h(y) {}
   DB_FN void accumulate(Pack (&s)[outs], int p) const {
-    DB_UNROLL for (int j = 0; j < outs; ++j) s[j] = s[j] + h.v[j][p];
+    DB_UNROLL for (int j = 0; j < outs; ++j) s[j] = s[j] + h.value(j, p);
   }
-  template <class Store, class R> DB_FN void reverse_rows(Store* go, R*) {
+  template <class Out, class R> DB_FN void reverse_rows(const Out& go, R*) {
     DB_UNROLL for (int j = 0; j < outs; ++j) DB_UNROLL_SIMT for (int p = 0; p < h.team.packs(); ++p)
-      h.g[j][p] = h.g[j][p] + go[j][p];
+      h.set_grad(j, p, h.grad(j, p) + go.grad(j, p));
+    h.touched();
   }
   template <int, class R, int NC> DB_FN void reverse_coefficients(const R (&)[NC]) {}
 };
@@ -84,7 +96,7 @@ template <class Lhs, class Rhs> struct LinearSum : LinearTag {
   DB_FN LinearSum(Lhs&& a, Rhs&& b) : lhs(static_cast<Lhs&&>(a)), rhs(static_cast<Rhs&&>(b)) {}
   DB_FN LinearSum(LinearSum&& o) : lhs(static_cast<Lhs&&>(o.lhs)), rhs(static_cast<Rhs&&>(o.rhs)) {}
   DB_FN void accumulate(Pack (&s)[outs], int p) const { lhs.accumulate(s, p); rhs.accumulate(s, p); }
-  template <class Store, class R> DB_FN void reverse_rows(Store* go, R* part) {
+  template <class Out, class R> DB_FN void reverse_rows(const Out& go, R* part) {
     lhs.reverse_rows(go, part);
     rhs.reverse_rows(go, part + Lhs::coefficients);
   }
@@ -104,7 +116,7 @@ template <RowsNode H> DB_FN auto same(H& h) { return SameTerm<H>(h); }
 template <LinearExpr L, LinearExpr R> requires(!std::is_lvalue_reference_v<L> && !std::is_lvalue_reference_v<R>)
 DB_FN auto operator+(L&& l, R&& r) { return LinearSum<L, R>(static_cast<L&&>(l), static_cast<R&&>(r)); }
 
-template <class E, class Store> DB_FN void reverse_linear(E& e, Store* go) {
+template <class E, class Out> DB_FN void reverse_linear(E& e, const Out& go) {
   auto& team = first_rows(e).team;
   using Team = std::remove_cvref_t<decltype(team)>;
   using R = typename Team::real;
@@ -119,8 +131,8 @@ template <class E, class Store> DB_FN void reverse_linear(E& e, Store* go) {
 }
 
 // rows(expression): the combination as rows that later nodes may use
-template <class E> struct Made : RowsBase<typename E::First::Team, E::outs, E::First::mode> {
-  using Base = RowsBase<typename E::First::Team, E::outs, E::First::mode>;
+template <class E> struct Made : OwnRows<typename E::First::Team, E::outs, E::First::mode> {
+  using Base = OwnRows<typename E::First::Team, E::outs, E::First::mode>;
   using Pack = typename Base::Pack;
   E e;
   DB_FN explicit Made(E&& x) : Base(first_rows(x).team), e(static_cast<E&&>(x)) {
@@ -132,14 +144,14 @@ template <class E> struct Made : RowsBase<typename E::First::Team, E::outs, E::F
     }
   }
   DB_FN ~Made() {
-    if constexpr (Base::mode == Mode::Bwd) reverse_linear(e, this->g);
+    if constexpr (Base::mode == Mode::Bwd) reverse_linear(e, *this);
   }
 };
 template <LinearExpr E> DB_FN auto rows(E&& e) { return Made<E>(static_cast<E&&>(e)); }
 
 // scaled(s, H, w): s_i h_i * w[channel], e.g. RMSNorm with s = rsqrt(mean square) and its gain w
-template <class S, class H, class W> struct Scaled : RowsBase<typename H::Team, H::rows, H::mode> {
-  using Base = RowsBase<typename H::Team, H::rows, H::mode>;
+template <class S, class H, class W> struct Scaled : OwnRows<typename H::Team, H::rows, H::mode> {
+  using Base = OwnRows<typename H::Team, H::rows, H::mode>;
   using Pack = typename Base::Pack;
   using R = typename Base::R;
   static_assert(Bare<S>::rows == H::rows && Bare<S>::cols == 1, "scaled: one factor per row");
@@ -150,7 +162,7 @@ template <class S, class H, class W> struct Scaled : RowsBase<typename H::Team, 
   DB_FN Scaled(S&& a, H& x, W& y) : Base(x.team), s(static_cast<S&&>(a)), h(x), w(y) {
     DB_UNROLL for (int i = 0; i < H::rows; ++i) {
       const Pack c = Pack::splat(s.at(i));
-      DB_UNROLL_SIMT for (int p = 0; p < this->team.packs(); ++p) this->v[i][p] = c * h.v[i][p] * w.at(0, p);
+      DB_UNROLL_SIMT for (int p = 0; p < this->team.packs(); ++p) this->v[i][p] = c * h.value(i, p) * w.at(0, p);
     }
   }
   DB_FN ~Scaled() {
@@ -161,13 +173,14 @@ template <class S, class H, class W> struct Scaled : RowsBase<typename H::Team, 
         auto a = Team::acc0();
         const Pack c = Pack::splat(s.at(i));
         DB_UNROLL_SIMT for (int p = 0; p < this->team.packs(); ++p) {
-          const Pack dy = this->g[i][p], x = h.v[i][p], dyw = dy * w.at(0, p);
+          const Pack dy = this->grad(i, p), x = h.value(i, p), dyw = dy * w.at(0, p);
           Team::fma(a, dyw, x);
-          h.g[i][p] = h.g[i][p] + c * dyw;
+          h.set_grad(i, p, h.grad(i, p) + c * dyw);
           w.g[0][p] = w.g[0][p] + c * dy * x;
         }
         part[i] = Team::hsum(a);
       }
+      h.touched();
       this->team.sum(part, sums);
       DB_UNROLL for (int i = 0; i < Bare<S>::regs; ++i) s.g[i] += sums[i];
     }

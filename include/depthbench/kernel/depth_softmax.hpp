@@ -46,6 +46,7 @@ template <class R> struct DepthProbabilities {
   std::int64_t n;
   R* p;
   R* lse;
+  int moves() const { return 2 * m + 1; }  // the r of all sources stay in cache
   template <class P> DB_FN void at(std::size_t i, int left) const {
     P top = load_pack<P>(source[0].logit + i, left) * load_pack<P>(source[0].r + i, left);
     for (int s = 1; s < m; ++s) top = math::max(top, load_pack<P>(source[s].logit + i, left) * load_pack<P>(source[s].r + i, left));
@@ -122,6 +123,7 @@ template <class R> struct DepthPullProbabilities {
   int m;
   std::int64_t n;
   R* p;
+  int moves() const { return 3 * m + 1; }
   template <class P> DB_FN void at(std::size_t i, int left) const {
     const P rr = load_pack<P>(r + i, left);
     for (int l = 0; l < m; ++l)
@@ -170,7 +172,7 @@ DB_FN void depth_pull(Team& team, const R* v, const R* r, const DepthUse<R>* use
         store_pack(gv + row + c, sum, left);
       }
       R part[depth_block], sums[Team::Lanes::template regs<depth_block>];
-      DB_UNROLL for (int b = 0; b < depth_block; ++b) part[b] = Team::hsum(acc[b]);
+      Team::hsums(acc, part);
       team.sum(part, sums);
       DB_UNROLL for (int b = 0; b < depth_block; ++b) {
         const R dot = team.lanes().get(sums, b);

@@ -1,4 +1,4 @@
-// Elementwise bodies, a pack at a time: SwiGLU and sums.
+// Elementwise bodies, a pack at a time: SwiGLU and sums. moves(): arrays read and written, for accounts of bytes.
 #pragma once
 #include "depthbench/kernel/pack_math.hpp"
 
@@ -8,6 +8,7 @@ namespace depthbench {
 template <class R> struct SwigluForward {
   const R *a, *b;
   R* h;
+  int moves() const { return 3; }
   template <class P> DB_FN void at(std::size_t i, int left) const {
     const P x = load_pack<P>(a + i, left);
     store_pack(h + i, x * math::sigmoid(x) * load_pack<P>(b + i, left), left);
@@ -18,20 +19,26 @@ template <class R> struct SwigluBackward {
   const R *a, *b, *dh;
   R *da, *db;
   bool add_a, add_b;
+  int moves() const { return 5 + add_a + add_b; }
   template <class P> DB_FN void at(std::size_t i, int left) const {
     const P x = load_pack<P>(a + i, left), g = load_pack<P>(dh + i, left), one = P::splat(R(1));
     const P s = math::sigmoid(x);
     P ga = g * load_pack<P>(b + i, left) * s * (one + x * (one - s)), gb = g * x * s;
-    if (add_a) ga = ga + load_pack<P>(da + i, left);
-    if (add_b) gb = gb + load_pack<P>(db + i, left);
-    store_pack(da + i, ga, left);
-    store_pack(db + i, gb, left);
+    if (da) {  // written before db is read: a and b may be one
+      if (add_a) ga = ga + load_pack<P>(da + i, left);
+      store_pack(da + i, ga, left);
+    }
+    if (db) {
+      if (add_b) gb = gb + load_pack<P>(db + i, left);
+      store_pack(db + i, gb, left);
+    }
   }
 };
 // y = a + b
 template <class R> struct AddForward {
   const R *a, *b;
   R* y;
+  int moves() const { return 3; }
   template <class P> DB_FN void at(std::size_t i, int left) const {
     store_pack(y + i, load_pack<P>(a + i, left) + load_pack<P>(b + i, left), left);
   }
@@ -41,6 +48,7 @@ template <class R> struct Product {
   const R *a, *b;
   R* y;
   bool add;
+  int moves() const { return 3 + add; }
   template <class P> DB_FN void at(std::size_t i, int left) const {
     P v = load_pack<P>(a + i, left) * load_pack<P>(b + i, left);
     if (add) v = v + load_pack<P>(y + i, left);
@@ -53,6 +61,7 @@ template <class R> struct Scale {
   R* y;
   R c;
   bool add;
+  int moves() const { return 2 + add; }
   template <class P> DB_FN void at(std::size_t i, int left) const {
     P v = P::splat(c) * load_pack<P>(x + i, left);
     if (add) v = v + load_pack<P>(y + i, left);

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
+#include <utility>
 
 #include "depthbench/config.hpp"
 
@@ -22,7 +23,7 @@ template <class R, int W> struct Simd {
   static V all(R);
 #else
   typedef R V __attribute__((vector_size(W * sizeof(R))));
-  static DB_HOST_FN V all(R a) { return V{} + a; }
+  static DB_HOST_FN V all(R a) { return a - V{}; }  // minus: x - 0 is x, while -0 + 0 is not -0 and costs an addition
 #endif
   V x;
   static DB_HOST_FN Simd splat(R a) { return {all(a)}; }
@@ -102,5 +103,42 @@ template <class P, class T> DB_FN void store_pack(T* p, P r, int left) {
     detail::store_part(p, r, left);
   }
 }
+
+// The sums of the lanes of K registers. A whole register's worth at a time: neighbours are folded into each other, so
+// that W sums cost 3 (W - 1) instructions instead of W times a ladder of shuffles.
+#if !defined(__CUDACC__)
+namespace detail {
+// a and b hold W / B partial sums of B lanes each; the result holds those of both, of B / 2 lanes each.
+template <int B, class R, int W, int... I> DB_HOST_FN Simd<R, W> fold_pair(Simd<R, W> a, Simd<R, W> b, std::integer_sequence<int, I...>) {
+  constexpr int H = B / 2, parts = W / B;
+  const auto low = __builtin_shufflevector(a.x, b.x, (I / H < parts ? I / H * B + I % H : W + (I / H - parts) * B + I % H)...);
+  const auto high = __builtin_shufflevector(a.x, b.x, (I / H < parts ? I / H * B + I % H + H : W + (I / H - parts) * B + I % H + H)...);
+  return {low + high};
+}
+template <int B, int N, class R, int W> DB_HOST_FN void fold_all(Simd<R, W> (&a)[N]) {
+  if constexpr (B > 1) {
+    Simd<R, W> half[N / 2];
+    DB_UNROLL for (int i = 0; i < N / 2; ++i) half[i] = fold_pair<B>(a[2 * i], a[2 * i + 1], std::make_integer_sequence<int, W>{});
+    fold_all<B / 2>(half);
+    a[0] = half[0];
+  }
+}
+}  // namespace detail
+template <int K, class R, int W> DB_HOST_FN void lane_sums(const Simd<R, W> (&a)[K], R (&out)[K]) {
+  DB_UNROLL for (int first = 0; first < K; first += W) {
+    Simd<R, W> group[W];
+    DB_UNROLL for (int i = 0; i < W; ++i) group[i] = first + i < K ? a[first + i < K ? first + i : 0] : Simd<R, W>::splat(0);
+    detail::fold_all<W>(group);
+    store_pack(out + first, group[0], K - first);
+  }
+}
+#else
+template <int K, class R, int W> DB_HOST_FN void lane_sums(const Simd<R, W> (&a)[K], R (&out)[K]) {
+  for (int k = 0; k < K; ++k) {
+    out[k] = 0;
+    for (int i = 0; i < W; ++i) out[k] += a[k].get(i);
+  }
+}
+#endif
 
 }  // namespace depthbench

@@ -22,13 +22,11 @@ template <int W> struct FloatVectors {
   typedef float F __attribute__((vector_size(W * 4)));
   typedef std::int32_t I __attribute__((vector_size(W * 4)));
 
-  static DB_HOST_FN F select(I mask, F a, F b) { return (F)(((I)a & mask) | ((I)b & ~mask)); }
-  static DB_HOST_FN F all(float a) { return F{} + a; }
+  static DB_HOST_FN F all(float a) { return a - F{}; }
 
   static DB_HOST_FN F exp(F x) {
-    const F hi = all(88.3762589f), lo = all(-87.3365402f);  // beyond: infinity, below the normal numbers: zero
-    const I over = x > hi, under = x < lo, nan = x != x;
-    const F c = select(over, hi, select(under, lo, x));
+    const F hi = all(88.7228394f), lo = all(-87.3365402f);  // beyond: infinity; below the normal numbers: zero
+    const F c = x > hi ? hi : x;
     const F shifted = c * 1.44269504f + 12582912.f;  // 1.5 * 2^23: the low bits now hold the nearest integer to x / ln 2
     const F n = shifted - 12582912.f;
     const F r = (c - n * 0.693359375f) - n * -2.12194440e-4f;
@@ -39,15 +37,13 @@ template <int W> struct FloatVectors {
     p = p * r + 1.6666665459e-1f;
     p = p * r + 5.0000001201e-1f;
     const F y = (p * (r * r) + r) + 1.f;
-    const I power = (I)shifted - 0x4B400000;  // the bits of 1.5 * 2^23
-    const I half = power >> 1;  // 2^n in two factors: n may be 128
-    const F scaled = y * (F)((half + 127) << 23) * (F)((power - half + 127) << 23);
-    return select(nan, x, select(over, all(__builtin_inff()), select(under, F{}, scaled)));
+    const F scaled = (F)((I)y + (((I)shifted - 0x4B400000) << 23));  // times 2^n; 0x4B400000: the bits of 1.5 * 2^23
+    const F positive = x < lo ? F{} : scaled;
+    const F finite = x > hi ? all(__builtin_inff()) : positive;
+    return x != x ? x : finite;
   }
   static DB_HOST_FN F tanh(F x) {
-    const I negative = x < 0.f;
-    const F a = select(negative, -x, x);
-    const F s = x * x;
+    const F a = x < 0.f ? -x : x, s = x * x;
     F p = all(-5.70498872745e-3f);
     p = p * s + 2.06390887954e-2f;
     p = p * s + -5.37397155531e-2f;
@@ -55,7 +51,9 @@ template <int W> struct FloatVectors {
     p = p * s + -3.33332819422e-1f;
     const F small = x + x * s * p;
     const F large = 1.f - 2.f / (exp(a + a) + 1.f);
-    return select(x != x, x, select(a < 0.625f, small, select(negative, -large, large)));
+    const F big = x < 0.f ? -large : large;
+    const F finite = a < 0.625f ? small : big;
+    return x != x ? x : finite;
   }
 };
 #endif

@@ -32,6 +32,7 @@ template <int N> struct OutRows {
     DB_FN Node(Team& t, const Desc<S, typename Team::real>& q_, int token, int) : team(t), q(q_), at(std::size_t(token) * N * t.d) {}
     Node(Node&&) = delete;
     DB_FN std::size_t address(int j, int p) const { return at + std::size_t(j) * team.d + team.offset(p); }
+    DB_FN Pack grad(int j, int p) const { return load_pack<Pack>(q.gy + address(j, p), team.d - team.offset(p)); }
     template <LinearExpr E> DB_FN void operator=(E&& e) {
       static_assert(Bare<E>::outs == N, "output rows: the expression has a different number of rows");
       if constexpr (M == Mode::Fwd) {
@@ -42,23 +43,17 @@ template <int N> struct OutRows {
           DB_UNROLL for (int j = 0; j < N; ++j) store_pack(q.y + address(j, p), s[j], team.d - team.offset(p));
         }
       } else {
-        typename Team::Store go[N];
-        DB_UNROLL for (int j = 0; j < N; ++j) {
-          team.alloc(go[j]);
-          DB_UNROLL_SIMT for (int p = 0; p < team.packs(); ++p)
-            go[j][p] = load_pack<Pack>(q.gy + address(j, p), team.d - team.offset(p));
-        }
-        reverse_linear(e, go);
-        team.release(go[0]);
+        reverse_linear(e, *this);
       }
     }
     template <RowsNode H> DB_FN void operator=(H& h) {
       static_assert(H::rows == N, "output rows: a different number of rows");
       DB_UNROLL for (int j = 0; j < N; ++j) DB_UNROLL_SIMT for (int p = 0; p < team.packs(); ++p) {
         const int left = team.d - team.offset(p);
-        if constexpr (M == Mode::Fwd) store_pack(q.y + address(j, p), Pack(h.v[j][p]), left);
-        else h.g[j][p] = h.g[j][p] + load_pack<Pack>(q.gy + address(j, p), left);
+        if constexpr (M == Mode::Fwd) store_pack(q.y + address(j, p), h.value(j, p), left);
+        else h.set_grad(j, p, h.grad(j, p) + grad(j, p));
       }
+      if constexpr (M == Mode::Bwd) h.touched();
     }
   };
 };

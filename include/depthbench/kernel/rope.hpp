@@ -30,9 +30,10 @@ template <class R> struct RopeTable {
   const R* sin_at(int t) const { return sin.data() + std::size_t(t) * (head_dim / 2); }
 };
 
-// y = c * rotate(x) of one head at one position; the inverse turns the other way.
+// y = c * rotate(x) of one head at one position; the inverse turns the other way. y is not x.
 enum class Turn { forward, back };
-template <Turn turn, class R> inline void rotate(const R* x, R* y, int head, const R* cos, const R* sin, R c) {
+template <Turn turn, class R>
+inline void rotate(const R* __restrict x, R* __restrict y, int head, const R* __restrict cos, const R* __restrict sin, R c) {
   const int half = head / 2;
   for (int j = 0; j < half; ++j) {
     const R a = x[j], b = x[j + half], s = turn == Turn::forward ? sin[j] : -sin[j];

@@ -18,7 +18,7 @@ template <class Team> concept TeamLike = requires(Team& team, typename Team::Acc
   { team.offset(0) } -> std::convertible_to<int>; // first channel of its pack 0
   team.alloc(row); team.release(row);             // this member's share of a scratch row: last in, first out
   Team::fma(acc, pack, pack);                     // acc += pack . pack
-  { Team::hsum(acc) } -> std::convertible_to<typename Team::real>;
+  { Team::hsum(acc) } -> std::convertible_to<typename Team::real>;  // this member's share of a sum; hsums: of K at once
   team.sum(k, k);                                 // K partial sums of the members -> a small matrix in lane layout
   team.lanes();
   { team.lead_warp() } -> std::convertible_to<bool>;
@@ -53,11 +53,13 @@ template <class R> struct SerialTeam {
   DB_HOST_FN void alloc_acc(AccStore& s) { alloc(s); }
   static DB_HOST_FN Acc acc0() { return Pack::splat(R(0)); }
   static DB_HOST_FN void fma(Acc& a, Pack p, Pack q) { a = a + p * q; }
-  static DB_HOST_FN R hsum(Acc a) {  // pairwise, in one fixed order
-    R t[W];
-    for (int i = 0; i < W; ++i) t[i] = a.get(i);
-    for (int h = W / 2; h > 0; h /= 2) for (int i = 0; i < h; ++i) t[i] += t[i + h];
-    return t[0];
+  // Sums over the lanes of K accumulators, in one fixed order.
+  template <int K> static DB_HOST_FN void hsums(const Acc (&a)[K], R (&out)[K]) { lane_sums(a, out); }
+  static DB_HOST_FN R hsum(Acc a) {
+    const Acc one[1] = {a};
+    R out[1];
+    lane_sums(one, out);
+    return out[0];
   }
   DB_HOST_FN Lanes lanes() const { return {}; }
   template <int K> DB_HOST_FN void sum(const R (&part)[K], R (&out)[K]) { DB_UNROLL for (int k = 0; k < K; ++k) out[k] = part[k]; }

@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "depthbench/core/profile.hpp"
 #include "depthbench/backend/gemm.hpp"
 #include "depthbench/kernel/depth_softmax.hpp"
 #include "depthbench/kernel/elementwise.hpp"
@@ -59,9 +60,12 @@ template <class Device, class R> class DepthBank {
     if (first < 0 || m < 1 || last >= keys_.rows())
       fail<shape_error>("depth bank: mixers {} to {} of {} do not exist", first, last, keys_.rows());
     Source s{v, tape.make({n}), tape.make({m, n}), id, first, last};
-    tape.device().template for_tiles<R>(int(n), depth_tile, int(d), [&](auto& team, int begin, int end) {
-      depth_inverse_rms(team, v.value(), s.r.out(), R(eps_), begin, end);
-    });
+    {
+      const auto timing = tape.device().timed(Section::rows, 2.0 * n * d, 1.0 * n * d * sizeof(R));
+      tape.device().template for_tiles<R>(int(n), depth_tile, int(d), [&](auto& team, int begin, int end) {
+        depth_inverse_rms(team, v.value(), s.r.out(), R(eps_), begin, end);
+      });
+    }
     tape.device().gemm(GemmArgs<R>{Op::None, Op::Transpose, m, n, d, keys_.value() + first * d, d, v.value(), d}, R(0), s.logit.out(), n);
     tape.record(2, [&tape, s, keys = keys_, state = state_.get()] { pull(tape, s, keys, *state); }, Tape<Device, R>::Pull::yes);
     return s;
@@ -82,15 +86,19 @@ template <class Device, class R> class DepthBank {
     const auto p = tape.shared_buffer(std::size_t(m * n)), lse = tape.shared_buffer(std::size_t(n));
     auto o = tape.make({n, d});
     device.template for_packs<R>(std::size_t(n), DepthProbabilities<R>{list.data(), m, n, p.get(), lse.get()});
-    device.template for_tiles<R>(int(n), depth_tile, int(d), [&](auto& team, int begin, int end) {
-      depth_mix(team, list.data(), m, p.get(), n, o.out(), begin, end);
-    });
+    {
+      const auto timing = device.timed(Section::rows, 2.0 * m * n * d, double(m + 1) * n * d * sizeof(R));
+      device.template for_tiles<R>(int(n), depth_tile, int(d), [&](auto& team, int begin, int end) {
+        depth_mix(team, list.data(), m, p.get(), n, o.out(), begin, end);
+      });
+    }
     if (probabilities) std::copy(p.get(), p.get() + m * n, probabilities);
     std::vector<int> ids;
     for (const Source& s : sources) ids.push_back(s.id);
     tape.record(1, [&tape, o, lse, ids, mixer, n, d, state = state_.get()] {
       const auto dots = tape.shared_buffer(std::size_t(n));
       const auto go = tape.adopt_grad(o);
+      const auto timing = tape.device().timed(Section::rows, 2.0 * n * d, 2.0 * n * d * sizeof(R));
       tape.device().template for_tiles<R>(int(n), depth_tile, int(d), [&](auto& team, int begin, int end) {
         depth_row_dots(team, go.get(), o.value(), dots.get(), begin, end);
       });
@@ -133,9 +141,12 @@ template <class Device, class R> class DepthBank {
     const auto g = tape.shared_buffer(std::size_t(m * n));
     const auto dv = tape.accumulate(s.v);
     device.template for_packs<R>(std::size_t(n), DepthPullProbabilities<R>{uses.data(), s.r.value(), m, n, g.get()});
-    device.template for_tiles<R>(int(n), depth_tile, int(d), [&](auto& team, int begin, int end) {
-      depth_pull(team, s.v.value(), s.r.value(), uses.data(), m, g.get(), n, dv.g, dv.add, begin, end);
-    });
+    {
+      const auto timing = device.timed(Section::rows, 4.0 * m * n * d, double(m + 2 + dv.add) * n * d * sizeof(R));
+      device.template for_tiles<R>(int(n), depth_tile, int(d), [&](auto& team, int begin, int end) {
+        depth_pull(team, s.v.value(), s.r.value(), uses.data(), m, g.get(), n, dv.g, dv.add, begin, end);
+      });
+    }
     const auto dk = tape.accumulate(keys);
     if (!dk.add) device.zero(dk.g, std::size_t(keys.numel()));
     // Consumers are consecutive mixers save where a block was skipped: one product for each run of them.

@@ -4,6 +4,7 @@
 #pragma once
 #include <span>
 
+#include "depthbench/core/profile.hpp"
 #include "depthbench/kernel/embedding.hpp"
 #include "depthbench/tape/tape.hpp"
 
@@ -16,6 +17,7 @@ template <class Device, class R> Var<Device, R> embedding(std::span<const std::i
     if (tokens[i] < 0 || tokens[i] >= table.rows())
       fail<shape_error>("embedding: token {} at position {} is outside the table of {} rows", tokens[i], i, table.rows());
   auto y = tape.make({n, d});
+  const auto timing = tape.device().timed(Section::data, 0, 2.0 * n * d * sizeof(R));
   embedding_forward(tape.device(), tokens.data(), n, d, table.value(), y.out());
   tape.record(1, [&tape, tokens, table, y, n, d] {
     const auto g = tape.accumulate(table);

@@ -7,6 +7,7 @@
 #pragma once
 #include <span>
 
+#include "depthbench/core/profile.hpp"
 #include "depthbench/backend/gemm.hpp"
 #include "depthbench/kernel/cross_entropy.hpp"
 #include "depthbench/kernel/elementwise.hpp"
@@ -46,14 +47,17 @@ Var<Device, R> linear_cross_entropy(Var<Device, R> x, Var<Device, R> w, std::spa
   for (std::int64_t first = 0; first < n; first += chunk) {
     const std::int64_t m = std::min(chunk, n - first);
     device.gemm(GemmArgs<R>{Op::None, Op::Transpose, m, vocab, d, x.value() + first * d, d, w.value(), d}, R(0), logits, vocab);
-    device.template for_tiles<R>(int(m), 4, 0, [&](auto& team, int begin, int end) {
-      for (int i = begin; i < end; ++i) {
-        const std::int32_t target = targets[std::size_t(first + i)];
-        R* z = logits + std::int64_t(i) * vocab;
-        nll[first + i] = gradient ? cross_entropy_row<true>(team, z, int(vocab), target, R(1 / normaliser))
-                                  : cross_entropy_row<false>(team, z, int(vocab), target, R(0));
-      }
-    });
+    {
+      const auto timing = device.timed(Section::loss, 0, 2.0 * m * vocab * sizeof(R));
+      device.template for_tiles<R>(int(m), 4, 0, [&](auto& team, int begin, int end) {
+        for (int i = begin; i < end; ++i) {
+          const std::int32_t target = targets[std::size_t(first + i)];
+          R* z = logits + std::int64_t(i) * vocab;
+          nll[first + i] = gradient ? cross_entropy_row<true>(team, z, int(vocab), target, R(1 / normaliser))
+                                    : cross_entropy_row<false>(team, z, int(vocab), target, R(0));
+        }
+      });
+    }
     if (!gradient) continue;
     device.gemm(GemmArgs<R>{Op::None, Op::None, m, d, vocab, logits, vocab, w.value(), d}, R(0), dx.out() + first * d, d);
     device.gemm(GemmArgs<R>{Op::Transpose, Op::None, vocab, d, m, logits, vocab, x.value() + first * d, d}, R(first > 0), dw.out(), d);

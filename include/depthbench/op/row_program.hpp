@@ -4,12 +4,16 @@
 #pragma once
 #include <array>
 
+#include "depthbench/core/profile.hpp"
 #include "depthbench/kernel/program.hpp"
 #include "depthbench/tape/tape.hpp"
 
 namespace depthbench {
 
 namespace detail {
+template <Role role, class... Ls> double elements(Leaves<Ls...>, int d) {  // of a token
+  return (0.0 + ... + (Ls::role == role ? double(Ls::numel(d)) : 0.0));
+}
 template <class S, class R, class F> void for_leaves(Descs<S, R>&, Leaves<>, F&) {}
 template <class S, class R, class L, class... Ls, class F> void for_leaves(Descs<S, R, L, Ls...>& d, Leaves<L, Ls...>, F& f) {
   f(L{}, d.head);
@@ -48,9 +52,13 @@ auto apply(const Program& program, int d, std::array<Var<Device, R>, Program::pa
   };
   detail::for_leaves(args.params, Params{}, bind);
   detail::for_leaves(args.tokens, Tokens{}, bind);
-  tape.device().template run<Mode::Fwd, R>(program, args, tokens, d);
+  const double in = detail::elements<Role::In>(Tokens{}, d) * tokens * sizeof(R), out = detail::elements<Role::Out>(Tokens{}, d) * tokens * sizeof(R);
+  {
+    const auto timing = tape.device().timed(Section::rows, 0, in + out);
+    tape.device().template run<Mode::Fwd, R>(program, args, tokens, d);
+  }
 
-  tape.record(Tokens::outs, [&tape, program, d, tokens, params, inputs, outs] {
+  tape.record(Tokens::outs, [&tape, program, d, tokens, params, inputs, outs, in, out] {
     ProgramArgs<Program, R, R> back{};
     std::array<R*, Params::count + 1> part{};
     std::array<std::size_t, Params::count + 1> size{};
@@ -70,6 +78,7 @@ auto apply(const Program& program, int d, std::array<Var<Device, R>, Program::pa
         ++no;
       }
     };
+    const auto timing = tape.device().timed(Section::rows, 0, 2 * in + out);
     detail::for_leaves(back.params, Params{}, bind);
     detail::for_leaves(back.tokens, Tokens{}, bind);
     tape.device().template run<Mode::Bwd, R>(program, back, tokens, d);

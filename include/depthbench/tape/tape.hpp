@@ -120,8 +120,8 @@ template <class Device, class R> class Tape {
   // Runs everything recorded, in reverse, from loss (a scalar) with d loss / d loss = seed.
   void backward(Variable loss, R seed = R(1)) {
     if (loss.tape != this) fail<tape_error>("backward: the loss is a value of another tape");
-    if (loss.numel() != 1) fail<shape_error>("backward: the loss has shape {}, needs a scalar", loss.shape().text());
     if (nodes_.empty()) fail<tape_error>("backward: nothing was recorded (already run, or inside no_grad)");
+    if (loss.numel() != 1) fail<shape_error>("backward: the loss has shape {}, needs a scalar", loss.shape().text());
     const auto [g, add] = accumulate(loss);
     device_->copy(g, &seed, 1);
     unwind(0);

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <vector>
 
+#include "depthbench/core/profile.hpp"
 #include "depthbench/kernel/adamw.hpp"
 #include "depthbench/tape/parameter.hpp"
 
@@ -36,6 +37,7 @@ template <class Device, class R> class Adamw {
   // One step with the gradients in the parameters; clears them. Returns the norm before clipping. A norm that is not
   // finite changes nothing: the caller decides.
   double step(double lr) {
+    const auto timing = parameters_->device().timed(Section::optimizer, 0, 8.0 * double(size_) * sizeof(R));
     parameters_->settle_grads();
     const double norm = grad_norm();
     if (!std::isfinite(norm)) return norm;
@@ -48,8 +50,8 @@ template <class Device, class R> class Adamw {
                               R(1 - std::pow(config_.beta1, double(steps_))), R(1 - std::pow(config_.beta2, double(steps_))), R(scale)};
       parameters_->device().for_chunks(run.last - run.first, [&](std::size_t first, std::size_t count) {
         const std::size_t at = run.first + first;
-        R *pp = p + at, *mm = m_ + at, *vv = v_ + at;
-        const R* gg = g + at;
+        R *__restrict pp = p + at, *__restrict mm = m_ + at, *__restrict vv = v_ + at;
+        const R* __restrict gg = g + at;
         for (std::size_t i = 0; i < count; ++i) body.at(pp[i], mm[i], vv[i], gg[i]);
       });
     }
@@ -64,7 +66,10 @@ template <class Device, class R> class Adamw {
     std::vector<double> part((size_ + chunk - 1) / chunk);
     parameters_->device().for_chunks(size_, [&](std::size_t first, std::size_t count) {
       double lanes[8] = {};
-      for (std::size_t i = 0; i < count; ++i) lanes[i % 8] += double(g[first + i]) * double(g[first + i]);
+      std::size_t i = 0;
+      for (; i + 8 <= count; i += 8)
+        for (std::size_t k = 0; k < 8; ++k) lanes[k] += double(g[first + i + k]) * double(g[first + i + k]);
+      for (; i < count; ++i) lanes[i % 8] += double(g[first + i]) * double(g[first + i]);
       double s = 0;
       for (const double x : lanes) s += x;
       part[first / chunk] = s;
