@@ -1,4 +1,4 @@
-// COMBINE: linear combinations of rows.   mix(A, H) + mix(B, Y) + same(Z)   holds no data: it is evaluated when
+// COMBINE: linear combinations of rows.   mix(A, H) + times(2.5, Y) + same(Z)   holds no data: it is evaluated when
 // assigned to an output (fused with the store) or materialised by rows(...). Its reverse step is one REDUCE for the
 // coefficients of all terms (<dout_j, h_i>) and one COMBINE for the rows.
 #pragma once
@@ -75,13 +75,14 @@ template <class H> struct SameTerm : LinearTag {
   using Pack = typename H::Pack;
   static constexpr int outs = H::rows, ins = H::rows, coefficients = 0;
   H& h;
-  DB_FN explicit SameTerm(H& y) : h(y) {}
+  Pack c;  // a plain number, spread over a pack
+  DB_FN SameTerm(H& y, typename H::R factor) : h(y), c(Pack::splat(factor)) {}
   DB_FN void accumulate(Pack (&s)[outs], int p) const {
-    DB_UNROLL for (int j = 0; j < outs; ++j) s[j] = s[j] + h.value(j, p);
+    DB_UNROLL for (int j = 0; j < outs; ++j) s[j] = s[j] + c * h.value(j, p);
   }
   template <class Out, class R> DB_FN void reverse_rows(const Out& go, R*) {
     DB_UNROLL for (int j = 0; j < outs; ++j) DB_UNROLL_SIMT for (int p = 0; p < h.team.packs(); ++p)
-      h.set_grad(j, p, h.grad(j, p) + go.grad(j, p));
+      h.set_grad(j, p, h.grad(j, p) + c * go.grad(j, p));
     h.touched();
   }
   template <int, class R, int NC> DB_FN void reverse_coefficients(const R (&)[NC]) {}
@@ -112,7 +113,8 @@ template <class L, class R> DB_FN auto& first_rows(const LinearSum<L, R>& t) { r
 template <SmallNode A, RowsNode H> DB_FN auto mix(A&& a, H& h) { return MixTerm<A, H>(static_cast<A&&>(a), h); }
 template <SmallNode A, RowsNode H> requires(!std::is_lvalue_reference_v<H>)
 void mix(A&&, H&&) = delete;  // name the rows first: auto x = rows(...)
-template <RowsNode H> DB_FN auto same(H& h) { return SameTerm<H>(h); }
+template <RowsNode H> DB_FN auto same(H& h) { return SameTerm<H>(h, typename H::R(1)); }
+template <RowsNode H> DB_FN auto times(double factor, H& h) { return SameTerm<H>(h, typename H::R(factor)); }
 template <LinearExpr L, LinearExpr R> requires(!std::is_lvalue_reference_v<L> && !std::is_lvalue_reference_v<R>)
 DB_FN auto operator+(L&& l, R&& r) { return LinearSum<L, R>(static_cast<L&&>(l), static_cast<R&&>(r)); }
 

@@ -25,6 +25,7 @@ template <class Device, class R> class Transformer {
       : config_(config), residual_(std::move(residual)), parameters_(device) {
     check(config_);
     const ResidualShape shape = residual_shape();
+    residual_->configure(shape);
     const auto init = [&](Weight w) { return Init::truncated_normal(config_.init_std * residual_->init_scale(w)); };
     const Init plain = Init::truncated_normal(config_.init_std);
     embedding_ = &parameters_.declare("embeddings.weight", {config_.vocab_size, config_.d_model}, plain, Decay::yes, Part::embedding);

@@ -35,7 +35,8 @@ template <class Device_, class R_> class Residual {
 
   virtual ~Residual() = default;
 
-  // Called once, before anything else.
+  // Called once, first, before the model declares its weights; then declare.
+  virtual void configure(const ResidualShape&) {}
   virtual void declare(Parameters<Device, R>& parameters, const ResidualShape& shape) = 0;
 
   virtual State open(Variable x) = 0;                         // x (N, d), the embedding
@@ -69,6 +70,18 @@ std::vector<Parameter<R>*> declare_branch_norms(Parameters<Device, R>& p, const 
   std::vector<Parameter<R>*> gains;
   for (int k = 0; k < shape.sublayers; ++k)
     gains.push_back(&p.declare(sublayer_name(k) + "_norm.weight", {shape.d}, Init::constant(1), Decay::yes, Part::norm));
+  return gains;
+}
+
+// The same of a norm after the branch, from sublayer `first` on:
+// blocks.i.post_attention_norm.weight, blocks.i.post_feed_forward_norm.weight; null before `first`
+template <class Device, class R>
+std::vector<Parameter<R>*> declare_outer_norms(Parameters<Device, R>& p, const ResidualShape& shape, int first) {
+  std::vector<Parameter<R>*> gains(std::size_t(first), nullptr);
+  for (int k = first; k < shape.sublayers; ++k) {
+    const std::string name = fmt::format("blocks.{}.post_{}_norm.weight", k / 2, k % 2 == 0 ? "attention" : "feed_forward");
+    gains.push_back(&p.declare(name, {shape.d}, Init::constant(1), Decay::yes, Part::residual));
+  }
   return gains;
 }
 

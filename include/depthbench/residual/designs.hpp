@@ -3,8 +3,12 @@
 #include <functional>
 
 #include "depthbench/residual/attn_res.hpp"
+#include "depthbench/residual/deepnorm.hpp"
 #include "depthbench/residual/hc.hpp"
+#include "depthbench/residual/keel.hpp"
+#include "depthbench/residual/lns.hpp"
 #include "depthbench/residual/pre_ln.hpp"
+#include "depthbench/residual/sandwich_ln.hpp"
 
 namespace depthbench {
 
@@ -16,6 +20,10 @@ template <class Device, class R> class Designs {
   // The built-in ones.
   Designs() {
     add_type<PreLn>("pre_ln");
+    add_type<SandwichLn>("sandwich_ln");
+    add_type<Lns>("lns");
+    add_type<DeepNorm>("deepnorm");
+    add_type<Keel>("keel");
     add_type<Hc>("hc");
     add_type<AttnRes>("attn_res");
   }
