@@ -3,6 +3,7 @@
 #include <functional>
 
 #include "depthbench/residual/attn_res.hpp"
+#include "depthbench/residual/block_attn_res.hpp"
 #include "depthbench/residual/deepnorm.hpp"
 #include "depthbench/residual/hc.hpp"
 #include "depthbench/residual/keel.hpp"
@@ -26,6 +27,7 @@ template <class Device, class R> class Designs {
     add_type<Keel>("keel");
     add_type<Hc>("hc");
     add_type<AttnRes>("attn_res");
+    add_type<BlockAttnRes>("block_attn_res");
   }
   void add(std::string name, Factory make) {
     if (!table_.emplace(name, std::move(make)).second) fail<config_error>("residual designs: there is already one named {}", name);
