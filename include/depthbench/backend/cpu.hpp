@@ -60,6 +60,11 @@ template <class Gemm_> class CpuDevice {
     });
   }
 
+  // body(i) for every i in [0, count): few, large pieces.
+  template <class Body> void for_rows(int count, const Body& body) {
+    pool_.run(count, [&](int i, int) { body(i); });
+  }
+
   // A small piece of work in one place.
   template <class Body> void single(const Body& body) { body(); }
 

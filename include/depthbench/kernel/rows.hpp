@@ -139,6 +139,38 @@ template <int NR, int NC = 1> struct Token {
   };
 };
 
+// The same with the tokens last: the layout of programs that compute a pack of tokens at a time.   x, gx: (NR, NC, tokens)
+template <int NR, int NC = 1> struct TokenColumn {
+  static constexpr Role role = Role::In;
+  static constexpr std::size_t numel(int) { return std::size_t(NR) * NC; }
+  template <class S, class R> struct Desc {
+    const R* x;
+    R* gx;
+    bool add;
+    std::int64_t tokens;
+  };
+  template <class Team, Mode M, class S> struct Node : Small<typename Team::Lanes, NR, NC, M> {
+    using R = typename Team::real;
+    const Desc<S, R>& q;
+    int token;
+    bool lead;
+    DB_FN Node(Team& t, const Desc<S, R>& q_, int token_, int) : Node::Small(t.lanes()), q(q_), token(token_), lead(t.lead_warp()) {
+      DB_UNROLL for (int s = 0; s < Node::regs; ++s) {
+        const int k = this->l.template elem<NR * NC>(s);
+        this->v[s] = k < NR * NC ? q.x[k * q.tokens + token] : R(0);
+      }
+    }
+    Node(Node&&) = delete;
+    DB_FN ~Node() {
+      if constexpr (M == Mode::Bwd) if (lead && q.gx) DB_UNROLL for (int s = 0; s < Node::regs; ++s) {
+        const int k = this->l.template elem<NR * NC>(s);
+        const std::int64_t at = k * q.tokens + token;
+        if (k < NR * NC) q.gx[at] = (q.add ? q.gx[at] : R(0)) + this->g[s];
+      }
+    }
+  };
+};
+
 // A small matrix of parameters.                              x: (NR, NC)   part: (teams, NR, NC)
 template <int NR, int NC = 1> struct Param {
   static constexpr Role role = Role::Param;

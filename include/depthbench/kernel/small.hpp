@@ -158,6 +158,21 @@ template <SmallNode A> DB_FN auto transpose(A&& a) {
   return View<fn::Transpose<Bare<A>::rows, Bare<A>::cols>, Bare<A>::cols, Bare<A>::rows, A>(static_cast<A&&>(a));
 }
 
+template <class A, int NR, int NC> struct Reshape : SmallLike<A, NR, NC> {
+  A a;
+  DB_FN explicit Reshape(A&& x) : SmallLike<A, NR, NC>(x.l), a(static_cast<A&&>(x)) {
+    DB_UNROLL for (int s = 0; s < Reshape::regs; ++s) this->v[s] = a.v[s];
+  }
+  Reshape(Reshape&&) = default;
+  DB_FN ~Reshape() {
+    if constexpr (Reshape::mode == Mode::Bwd) if (this->live) DB_UNROLL for (int s = 0; s < Reshape::regs; ++s) a.g[s] += this->g[s];
+  }
+};
+template <int NR, int NC, SmallNode A> DB_FN auto reshape(A&& a) {
+  static_assert(NR * NC == Bare<A>::size, "reshape<rows, cols>: another number of elements");
+  return Reshape<A, NR, NC>(static_cast<A&&>(a));
+}
+
 // ---- sums and products; an axis of extent 1 is broadcast
 namespace fn {
 struct Add {
@@ -214,6 +229,26 @@ template <class F, class A, class B> struct Zip : SmallLike<A, Broadcast<A, B>::
     }
   }
 };
+template <class A> struct Total : SmallLike<A, 1, 1> {
+  using R = typename Bare<A>::R;
+  A a;
+  DB_FN explicit Total(A&& x) : SmallLike<A, 1, 1>(x.l), a(static_cast<A&&>(x)) {
+    R t[Bare<A>::regs];
+    DB_UNROLL for (int s = 0; s < Bare<A>::regs; ++s) {
+      const R q = a.v[s];
+      t[s] = this->l.template elem<Bare<A>::size>(s) < Bare<A>::size ? +q : R(0);
+    }
+    this->v[0] = this->l.total(t);
+  }
+  Total(Total&&) = default;
+  DB_FN ~Total() {
+    if constexpr (Total::mode == Mode::Bwd) if (this->live) {
+      const R g = this->l.get(this->g, 0);
+      DB_UNROLL for (int s = 0; s < Bare<A>::regs; ++s) a.g[s] += g;
+    }
+  }
+};
+template <SmallNode A> DB_FN auto total(A&& a) { return Total<A>(static_cast<A&&>(a)); }
 template <SmallNode A, SmallNode B> DB_FN auto operator+(A&& a, B&& b) {
   return Zip<fn::Add, A, B>(static_cast<A&&>(a), static_cast<B&&>(b));
 }

@@ -1,6 +1,6 @@
 // Stream mixing for any number of streams, one step at a time: what the fused programs of hyper_connection.hpp do in
 // one pass. It is their oracle in tests, and runs in their place for numbers of streams they are not compiled for.
-//   x (N, n, d)   c (N, n, w): the coefficients of a token, c[s][j]
+//   x (N, n, d)   c: the weight into destination j from stream s of token t is c[MixShape::at(t, s, j)]
 #pragma once
 #include <cstdint>
 
@@ -8,60 +8,64 @@
 
 namespace depthbench {
 
+// Where coefficients lie: (N, n, w) for HC, (n^2 + 2 n, N) for mHC.
+struct MixLayout {
+  std::int64_t offset, token, source, destination;
+};
 struct MixShape {
-  int tokens, n, d;
-  int width;         // w, columns of c
-  int first, count;  // the columns used
+  int tokens, n, d, count;  // count: destinations
+  MixLayout c;
+  DB_FN std::int64_t at(std::int64_t t, int s, int j) const { return c.offset + t * c.token + s * c.source + j * c.destination; }
 };
 
-// y_j = sum_s c[s][first + j] x_s                                            -> y (N, count, d)
+// y_j = sum_s c_js x_s                                                       -> y (N, count, d)
 template <class Device, class R> void mix_forward(Device& device, const MixShape& m, const R* c, const R* x, R* y) {
   device.template for_tiles<R>(m.tokens, 8, m.d, [=](auto& team, int begin, int end) {
     using P = typename std::remove_cvref_t<decltype(team)>::Pack;
     for (std::int64_t t = begin; t < end; ++t) for (int j = 0; j < m.count; ++j) for (int i = team.begin(); i < m.d; i += team.step()) {
       P sum = P::splat(0);
       for (int s = 0; s < m.n; ++s)
-        sum = sum + P::splat(c[(t * m.n + s) * m.width + m.first + j]) * load_pack<P>(x + (t * m.n + s) * m.d + i, m.d - i);
+        sum = sum + P::splat(c[m.at(t, s, j)]) * load_pack<P>(x + (t * m.n + s) * m.d + i, m.d - i);
       store_pack(y + (t * m.count + j) * m.d + i, sum, m.d - i);
     }
   });
 }
-// dc[s][first + j] += <dy_j, x_s>;   dx_s (+)= sum_j c[s][first + j] dy_j
+// dc_js += <dy_j, x_s>;   dx_s (+)= sum_j c_js dy_j
 template <class Device, class R>
 void mix_backward(Device& device, const MixShape& m, const R* c, const R* x, const R* dy, R* dc, R* dx, bool add) {
   device.template for_tiles<R>(m.tokens, 8, m.d, [=](auto& team, int begin, int end) {
     using Team = std::remove_cvref_t<decltype(team)>;
     using P = typename Team::Pack;
     for (std::int64_t t = begin; t < end; ++t) for (int s = 0; s < m.n; ++s) {
-      const std::int64_t row = (t * m.n + s) * m.d, at = (t * m.n + s) * m.width + m.first;
+      const std::int64_t row = (t * m.n + s) * m.d;
       for (int j = 0; j < m.count; ++j) {
         auto acc = Team::acc0();
         for (int i = team.begin(); i < m.d; i += team.step()) {
           const P g = load_pack<P>(dy + (t * m.count + j) * m.d + i, m.d - i);
           Team::fma(acc, g, load_pack<P>(x + row + i, m.d - i));
           P sum = j == 0 && !add ? P::splat(0) : load_pack<P>(dx + row + i, m.d - i);
-          store_pack(dx + row + i, sum + P::splat(c[at + j]) * g, m.d - i);
+          store_pack(dx + row + i, sum + P::splat(c[m.at(t, s, j)]) * g, m.d - i);
         }
         R part[1] = {Team::hsum(acc)}, total[1];
         team.sum(part, total);
         const R sum = team.lanes().get(total, 0);
-        if (team.leader()) dc[at + j] += sum;
+        if (team.leader()) dc[m.at(t, s, j)] += sum;
       }
     }
   });
 }
 
-// y_s = x_s + c[s][first] b,   b (N, d)                                      -> y (N, n, d)
+// y_s = x_s + c_0s b,   b (N, d)                                             -> y (N, n, d)
 template <class Device, class R> void spread_forward(Device& device, const MixShape& m, const R* c, const R* x, const R* b, R* y) {
   device.template for_tiles<R>(m.tokens, 8, m.d, [=](auto& team, int begin, int end) {
     using P = typename std::remove_cvref_t<decltype(team)>::Pack;
     for (std::int64_t t = begin; t < end; ++t) for (int s = 0; s < m.n; ++s) for (int i = team.begin(); i < m.d; i += team.step()) {
       const std::int64_t at = (t * m.n + s) * m.d + i;
-      store_pack(y + at, load_pack<P>(x + at, m.d - i) + P::splat(c[(t * m.n + s) * m.width + m.first]) * load_pack<P>(b + t * m.d + i, m.d - i), m.d - i);
+      store_pack(y + at, load_pack<P>(x + at, m.d - i) + P::splat(c[m.at(t, s, 0)]) * load_pack<P>(b + t * m.d + i, m.d - i), m.d - i);
     }
   });
 }
-// dc[s][first] += <dy_s, b>;   db (+)= sum_s c[s][first] dy_s
+// dc_0s += <dy_s, b>;   db (+)= sum_s c_0s dy_s
 template <class Device, class R>
 void spread_backward(Device& device, const MixShape& m, const R* c, const R* b, const R* dy, R* dc, R* db, bool add) {
   device.template for_tiles<R>(m.tokens, 8, m.d, [=](auto& team, int begin, int end) {
@@ -69,7 +73,7 @@ void spread_backward(Device& device, const MixShape& m, const R* c, const R* b, 
     using P = typename Team::Pack;
     for (std::int64_t t = begin; t < end; ++t) for (int s = 0; s < m.n; ++s) {
       auto acc = Team::acc0();
-      const std::int64_t at = (t * m.n + s) * m.width + m.first;
+      const std::int64_t at = m.at(t, s, 0);
       for (int i = team.begin(); i < m.d; i += team.step()) {
         const P g = load_pack<P>(dy + (t * m.n + s) * m.d + i, m.d - i);
         Team::fma(acc, g, load_pack<P>(b + t * m.d + i, m.d - i));

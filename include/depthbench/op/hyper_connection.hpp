@@ -47,6 +47,9 @@ HyperTables<Device, R> hyper_tables(Var<Device, R> static_alpha, Var<Device, R> 
   return t;
 }
 
+// c (N, n, n + 2): column j of the coefficients of every stream
+inline MixLayout hyper_columns(int n, int first) { return {first, std::int64_t(n) * (n + 2), n + 2, 1}; }
+
 // ---- the plain composition: any number of streams, and the oracle of the fused programs
 template <class Device, class R>
 std::array<Var<Device, R>, 2> hyper_read_plain(const HyperTables<Device, R>& t, Var<Device, R> gain, Var<Device, R> x, double stream_eps, double norm_eps) {
@@ -54,25 +57,14 @@ std::array<Var<Device, R>, 2> hyper_read_plain(const HyperTables<Device, R>& t, 
   const int n = t.table.rows(), d = t.w.cols();
   const auto each = reshape(x, {std::int64_t(x.rows()) * n, d});                                   // (N n, d)
   const auto c = hyper_coefficients(linear(rms_norm(each, ones(tape, d), stream_eps), t.w), t.scale, t.table);
-  return {rms_norm(mix_streams(c, 0, 1, x, n), gain, norm_eps), c};
+  return {rms_norm(mix_streams(c, hyper_columns(n, 0), 1, x, n), gain, norm_eps), c};
 }
 template <class Device, class R> Var<Device, R> hyper_write_plain(Var<Device, R> x, Var<Device, R> c, Var<Device, R> y) {
   const int n = x.cols() / y.cols();
-  return write_streams(c, n + 1, mix_streams(c, 1, n, x, n), y, n);
+  return write_streams(c, hyper_columns(n, n + 1), mix_streams(c, hyper_columns(n, 1), n, x, n), y, n);
 }
 
 // ---- fused programs, for the numbers of streams they are compiled for
-namespace detail {
-// Calls f with the number of streams as a compile-time constant, or plain() where no program is compiled for it.
-template <class F, class Plain> auto with_streams(int n, F f, Plain plain) {
-  switch (n) {
-    case 2: return f.template operator()<2>();
-    case 4: return f.template operator()<4>();
-    default: return plain();
-  }
-}
-}  // namespace detail
-
 template <class Device, class R>
 std::array<Var<Device, R>, 2> hyper_read(const HyperTables<Device, R>& t, Var<Device, R> gain, Var<Device, R> x, double stream_eps, double norm_eps) {
   return detail::with_streams(

@@ -45,6 +45,7 @@ auto apply(const Program& program, int d, std::array<Var<Device, R>, Program::pa
     } else if constexpr (L::role == Role::In) {
       check("input", ni, inputs[ni], std::int64_t(L::numel(d)) * tokens);
       desc = {inputs[ni++].value(), nullptr, false};
+      if constexpr (requires { desc.tokens; }) desc.tokens = tokens;
     } else {
       outs[no] = tape.make({tokens, std::int64_t(L::numel(d))});
       desc = {outs[no++].out(), nullptr};
@@ -72,6 +73,7 @@ auto apply(const Program& program, int d, std::array<Var<Device, R>, Program::pa
       } else if constexpr (L::role == Role::In) {
         const auto [g, add] = tape.accumulate(inputs[ni]);
         desc = {inputs[ni].value(), g, add};
+        if constexpr (requires { desc.tokens; }) desc.tokens = tokens;
         ++ni;
       } else {
         desc = {nullptr, tape.grad(outs[no])};

@@ -1,7 +1,7 @@
 // Streams mixed by coefficients that belong to the token, for any number of streams.
-//   c (N, n w) coefficients c[s][j]   x (N, n d) streams
-//   mix_streams:         y_j = sum_s c[s][first + j] x_s                     -> (N, count d)
-//   write_streams:       y_s = x_s + c[s][column] b,   b (N, d)              -> (N, n d)
+//   c coefficients, laid out as MixLayout says   x (N, n d) streams
+//   mix_streams:         y_j = sum_s c_js x_s                                -> (N, count d)
+//   write_streams:       y_s = x_s + c_0s b,   b (N, d)                      -> (N, n d)
 //   hyper_coefficients:  c[s][j] = table[s][j] + scale[j] tanh(z[s][j])      z (N n, w), scale (w), table (n, w) -> (N, n w)
 #pragma once
 #include <cmath>
@@ -12,12 +12,18 @@
 
 namespace depthbench {
 
-template <class Device, class R>
-Var<Device, R> mix_streams(Var<Device, R> c, int first, int count, Var<Device, R> x, int n) {
+namespace detail {
+template <class Device, class R> MixShape mix_shape(const char* op, Var<Device, R> c, MixLayout layout, int count, Var<Device, R> x, int n) {
+  const MixShape m{x.rows(), n, x.cols() / n, count, layout};
+  if (x.cols() % n != 0 || m.at(m.tokens - 1, n - 1, count - 1) >= c.numel())
+    fail<shape_error>("{}: c has shape {}, too few coefficients for {} streams of x {}", op, c.shape().text(), n, x.shape().text());
+  return m;
+}
+}  // namespace detail
+
+template <class Device, class R> Var<Device, R> mix_streams(Var<Device, R> c, MixLayout layout, int count, Var<Device, R> x, int n) {
   auto& tape = *x.tape;
-  const MixShape m{x.rows(), n, x.cols() / n, c.cols() / n, first, count};
-  if (c.rows() != m.tokens || first < 0 || first + count > m.width)
-    fail<shape_error>("mix_streams: c has shape {}, needs ({}, {} * columns) with columns {} to {}", c.shape().text(), m.tokens, n, first, first + count);
+  const MixShape m = detail::mix_shape("mix_streams", c, layout, count, x, n);
   auto y = tape.make({m.tokens, std::int64_t(count) * m.d});
   mix_forward(tape.device(), m, c.value(), x.value(), y.out());
   tape.record(1, [&tape, m, c, x, y] {
@@ -28,9 +34,9 @@ Var<Device, R> mix_streams(Var<Device, R> c, int first, int count, Var<Device, R
   return y;
 }
 
-template <class Device, class R> Var<Device, R> write_streams(Var<Device, R> c, int column, Var<Device, R> x, Var<Device, R> b, int n) {
+template <class Device, class R> Var<Device, R> write_streams(Var<Device, R> c, MixLayout layout, Var<Device, R> x, Var<Device, R> b, int n) {
   auto& tape = *x.tape;
-  const MixShape m{x.rows(), n, x.cols() / n, c.cols() / n, column, 1};
+  const MixShape m = detail::mix_shape("write_streams", c, layout, 1, x, n);
   check_shape("write_streams", "b", b.shape(), {m.tokens, m.d});
   auto y = tape.make(x.shape());
   spread_forward(tape.device(), m, c.value(), x.value(), b.value(), y.out());
@@ -69,5 +75,16 @@ Var<Device, R> hyper_coefficients(Var<Device, R> z, Var<Device, R> scale, Var<De
   });
   return c;
 }
+
+namespace detail {
+// Calls f with the number of streams as a compile-time constant, or plain() where no program is compiled for it.
+template <class F, class Plain> auto with_streams(int n, F f, Plain plain) {
+  switch (n) {
+    case 2: return f.template operator()<2>();
+    case 4: return f.template operator()<4>();
+    default: return plain();
+  }
+}
+}  // namespace detail
 
 }  // namespace depthbench

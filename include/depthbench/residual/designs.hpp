@@ -8,6 +8,7 @@
 #include "depthbench/residual/hc.hpp"
 #include "depthbench/residual/keel.hpp"
 #include "depthbench/residual/lns.hpp"
+#include "depthbench/residual/mhc.hpp"
 #include "depthbench/residual/pre_ln.hpp"
 #include "depthbench/residual/sandwich_ln.hpp"
 
@@ -26,6 +27,7 @@ template <class Device, class R> class Designs {
     add_type<DeepNorm>("deepnorm");
     add_type<Keel>("keel");
     add_type<Hc>("hc");
+    add_type<Mhc>("mhc");
     add_type<AttnRes>("attn_res");
     add_type<BlockAttnRes>("block_attn_res");
   }

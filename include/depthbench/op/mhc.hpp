@@ -1,0 +1,119 @@
+// mHC on the tape. n streams side by side: x (N, n d), stream-major; coefficients c (n^2 + 2 n, N).
+//   stream_squares    x -> squares (N, 1)
+//   mhc_coefficients  x, squares -> c
+//   mhc_read          x, c -> u (N, d)
+//   mhc_write         x, c, y -> x', squares'
+//   cost per token, forward: 2 n d (n^2 + 2 n) FLOPs of projection; x read three times, x' and u written
+#pragma once
+#include "depthbench/kernel/mhc.hpp"
+#include "depthbench/op/add.hpp"
+#include "depthbench/op/reshape.hpp"
+#include "depthbench/op/rms_norm.hpp"
+#include "depthbench/op/row_program.hpp"
+#include "depthbench/op/stream_mixing.hpp"
+
+namespace depthbench {
+
+template <class Device, class R> struct MhcParameters {
+  Var<Device, R> phi, bias, alpha_pre, alpha_post, alpha_res;  // (n d, n^2 + 2 n)  (n^2 + 2 n)  ()  ()  ()
+};
+struct MhcOptions {
+  int n, iterations;
+  double eps = 1e-6, sinkhorn_eps = 1e-6;
+};
+
+template <class Device, class R> Var<Device, R> stream_squares(Var<Device, R> x) {  // one row of n d: any number of streams
+  return apply<StreamSquares<1>, Device, R>({}, x.cols(), {}, {x})[0];
+}
+
+namespace detail {
+template <int n, class Device, class R>
+MhcCoefficients<n, R> mhc_inputs(const MhcParameters<Device, R>& p, Var<Device, R> z, Var<Device, R> squares, std::int64_t nd, const MhcOptions& o) {
+  return {z.value(), squares.value(), {p.alpha_pre.value(), p.alpha_post.value(), p.alpha_res.value()}, p.bias.value(),
+          squares.numel(), R(nd), R(o.eps), R(o.sinkhorn_eps), o.iterations};
+}
+// Calls f with n = 1 .. 8 as a compile-time constant.
+template <class F> void with_n(int n, F f) {
+  switch (n) {
+    case 1: return f.template operator()<1>();
+    case 2: return f.template operator()<2>();
+    case 3: return f.template operator()<3>();
+    case 4: return f.template operator()<4>();
+    case 5: return f.template operator()<5>();
+    case 6: return f.template operator()<6>();
+    case 7: return f.template operator()<7>();
+    case 8: return f.template operator()<8>();
+  }
+  fail<shape_error>("mhc: {} streams, needs 1 to 8", n);
+}
+}  // namespace detail
+
+template <class Device, class R>
+Var<Device, R> mhc_coefficients(const MhcParameters<Device, R>& p, Var<Device, R> x, Var<Device, R> squares, const MhcOptions& o) {
+  auto& tape = *x.tape;
+  const std::int64_t tokens = x.rows(), nd = x.cols(), count = std::int64_t(o.n) * o.n + 2 * o.n;
+  check_shape("mhc_coefficients", "phi", p.phi.shape(), {nd, count});
+  check_shape("mhc_coefficients", "b", p.bias.shape(), {count});
+  auto z = tape.make({count, tokens}), c = tape.make({count, tokens});
+  tape.device().gemm(GemmArgs<R>{Op::Transpose, Op::Transpose, count, tokens, nd, p.phi.value(), count, x.value(), nd}, R(0), z.out(), tokens);
+  detail::with_n(o.n, [&]<int n>() {
+    tape.device().template for_packs<R>(std::size_t(tokens), MhcForward<n, R>{detail::mhc_inputs<n>(p, z, squares, nd, o), c.out()});
+  });
+  tape.record(2, [&tape, p, x, squares, o, z, c, tokens, nd, count] {
+    auto& device = tape.device();
+    const R* dc = tape.grad(c);
+    const auto darg = tape.shared_buffer(std::size_t(count * tokens)), dz = tape.shared_buffer(std::size_t(count * tokens));
+    const auto dnew = tape.shared_buffer(std::size_t(tokens));
+    detail::with_n(o.n, [&]<int n>() {
+      device.template for_packs<R>(std::size_t(tokens), MhcBackward<n, R>{detail::mhc_inputs<n>(p, z, squares, nd, o), dc, darg.get(), dz.get(), dnew.get()});
+    });
+    if (const auto ds = tape.accumulate(squares); ds.g) device.template for_packs<R>(std::size_t(tokens), Scale<R>{dnew.get(), ds.g, R(1), ds.add});
+    // d bias_k = sum_t darg_kt;  d alpha = sum over its k, t of darg_kt m_kt,  m = z / rms
+    const auto sums = tape.shared_buffer(std::size_t(2 * count));
+    device.for_rows(int(count), [&](int k) {
+      double b = 0, a = 0;
+      for (std::int64_t t = 0; t < tokens; ++t) {
+        const double g = double(darg.get()[k * tokens + t]);
+        b += g;
+        a += g * double(z.value()[k * tokens + t]) / std::sqrt(double(squares.value()[t]) / double(nd) + o.eps);
+      }
+      sums.get()[k] = R(b);
+      sums.get()[count + k] = R(a);
+    });
+    const auto add_sum = [&](Var<Device, R> to, std::int64_t first, std::int64_t last, bool each) {
+      const auto g = tape.accumulate(to);
+      if (!g.add) device.zero(g.g, std::size_t(to.numel()));
+      device.single([&] { for (std::int64_t k = first; k < last; ++k) g.g[each ? k : 0] += sums.get()[each ? k : count + k]; });
+    };
+    add_sum(p.bias, 0, count, true);
+    add_sum(p.alpha_pre, 0, o.n, false);
+    add_sum(p.alpha_post, o.n, 2 * o.n, false);
+    add_sum(p.alpha_res, 2 * o.n, count, false);
+    if (const auto g = tape.accumulate(p.phi); g.g)
+      device.gemm(GemmArgs<R>{Op::Transpose, Op::Transpose, nd, count, tokens, x.value(), nd, dz.get(), tokens}, g.beta(), g.g, count);
+    if (const auto g = tape.accumulate(x); g.g)
+      device.gemm(GemmArgs<R>{Op::Transpose, Op::Transpose, tokens, nd, count, dz.get(), tokens, p.phi.value(), count}, g.beta(), g.g, nd);
+  });
+  return c;
+}
+
+// ---- reading and writing: fused for the numbers of streams that programs are compiled for, else step by step
+template <class Device, class R> Var<Device, R> mhc_read(Var<Device, R> x, Var<Device, R> c, Var<Device, R> gain, int n, double norm_eps) {
+  const std::int64_t tokens = x.rows();
+  return detail::with_streams(
+      n, [&]<int k>() { return apply<MhcRead<k>, Device, R>({norm_eps}, x.cols() / n, {gain}, {x, c})[0]; },
+      [&] { return rms_norm(mix_streams(c, {0, 1, tokens, 0}, 1, x, n), gain, norm_eps); });
+}
+template <class Device, class R>
+std::array<Var<Device, R>, 2> mhc_write(Var<Device, R> x, Var<Device, R> c, Var<Device, R> y, int n) {
+  const std::int64_t tokens = x.rows();
+  return detail::with_streams(
+      n, [&]<int k>() { return apply<MhcWrite<k>, Device, R>({}, y.cols(), {}, {x, c, y}); },
+      [&]() -> std::array<Var<Device, R>, 2> {
+        const auto mixed = mix_streams(c, {2 * n * tokens, 1, tokens, n * tokens}, n, x, n);  // destination o: row o of res
+        const auto next = write_streams(c, {n * tokens, 1, tokens, 0}, mixed, y, n);
+        return {next, stream_squares(next)};
+      });
+}
+
+}  // namespace depthbench
