@@ -2,7 +2,7 @@
 // the measured copy bandwidth. FLOPs and bytes are counted by the ops of the very step that is timed.
 #include "bench_common.hpp"
 #include "depthbench/model/transformer.hpp"
-#include "depthbench/residual/designs.hpp"
+#include "instances.hpp"
 #include "depthbench/train/adamw.hpp"
 
 namespace depthbench::app {

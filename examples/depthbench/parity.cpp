@@ -8,7 +8,7 @@
 #include "depthbench/backend/cpu.hpp"
 #include "depthbench/io/safetensors.hpp"
 #include "depthbench/model/transformer.hpp"
-#include "depthbench/residual/designs.hpp"
+#include "instances.hpp"
 #include "depthbench/train/adamw.hpp"
 
 namespace depthbench::app {
@@ -169,8 +169,10 @@ bool run_case(const std::filesystem::path& folder, Cpu& cpu, Json& line) {
 
 int parity(const std::vector<std::string>& folders) {
   Cpu cpu;
-  bool all = true;
+  bool all = true, any = false;
   for (const auto& folder : folders) {
+    if (std::filesystem::is_regular_file(folder)) continue;  // parity DIR/*: the notes beside the cases are no cases
+    any = true;
     Json line;
     line["case"] = std::filesystem::path(folder).filename().string();
     line["design"] = nullptr;
@@ -184,7 +186,8 @@ int parity(const std::vector<std::string>& folders) {
     fmt::print("{}\n", line.dump());
     all = all && ok;
   }
-  return all ? 0 : 1;
+  if (!any) fmt::print(stderr, "depthbench: parity: there is no case among the arguments\n");
+  return all && any ? 0 : 1;
 }
 
 }  // namespace depthbench::app

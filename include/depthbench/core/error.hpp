@@ -3,6 +3,9 @@
 #ifndef FMT_HEADER_ONLY
 #define FMT_HEADER_ONLY  // users need fmt's headers only, no library to link
 #endif
+#if defined(__CUDACC__) && !defined(FMT_USE_CONSTEXPR)
+#define FMT_USE_CONSTEXPR 1  // fmt 9 drops constexpr under nvcc and then fails in C++20
+#endif
 #include <fmt/format.h>
 
 #include <stdexcept>

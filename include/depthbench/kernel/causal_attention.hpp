@@ -1,11 +1,15 @@
 // Causal attention with rotary positions and grouped heads, on the CPU.
 //   out[t] = sum over t' <= t of softmax_t'(q_t . k_t' / sqrt(h)) v_t'       q, k rotated; query head a uses KV head a / (H / Hkv)
+// With depth slots (MoDA), the same softmax also runs over a few keys of the token itself, which are not rotated:
+//   logits q_t . K_{t,s} / sqrt(h) beside q_t . k_t' / sqrt(h);   out[t] += sum over s of p_s V_{t,s}
 // Memory is O(T) per head: 48 rows of scores at a time, recomputed in the backward pass from the saved log-sum-exp
 // (Dao et al. 2022, arXiv 2205.14135). Blocks of scores above the diagonal are skipped.
 #pragma once
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <span>
+#include <type_traits>
 
 #include "depthbench/core/profile.hpp"
 #include "depthbench/kernel/pack_math.hpp"
@@ -21,7 +25,28 @@ struct AttentionShape {
   int kv_width() const { return kv_heads * head_dim; }  // of k and v
 };
 
+// One depth slot: keys and values of every token, rows apart by their strides. The gradients are added to.
+template <class R> struct DepthSlot {
+  const R *k, *v;   // (B T, Hkv h)
+  std::int64_t k_stride, v_stride;
+  R *dk = nullptr, *dv = nullptr;
+};
+
 namespace detail {
+
+template <class R> R row_dot(const R* a, const R* b, int n) {
+  using P = cpu_pack<R>;
+  P acc = P::splat(0);
+  for (int j = 0; j < n; j += P::width) acc = acc + load_pack<P>(a + j, n - j) * load_pack<P>(b + j, n - j);
+  const P one[1] = {acc};
+  R sum[1];
+  lane_sums(one, sum);
+  return sum[0];
+}
+template <class R> void row_add(R c, const R* x, R* y, int n) {  // y += c x
+  using P = cpu_pack<R>;
+  for (int j = 0; j < n; j += P::width) store_pack(y + j, load_pack<P>(y + j, n - j) + P::splat(c) * load_pack<P>(x + j, n - j), n - j);
+}
 
 template <class R> struct HeadTiles {  // sizes of the packed tiles of one head
   static constexpr int W = cpu_pack<R>::width;
@@ -49,11 +74,10 @@ template <class R> void transpose_rows(const R* rows, int hp, int T, int h, R* c
   for (int j = 0; j < h; ++j) for (int t = T; t < tp; ++t) columns[std::size_t(j) * tp + t] = R(0);
 }
 
-// The softmax of one row of scores, `valid` of `n`: probabilities not yet divided by their sum. Returns max and sum.
-template <class R> std::pair<R, R> softmax_row(R* s, int valid, int n) {
+// The softmax of one row of n scores: probabilities not yet divided by their sum. Returns max and sum.
+template <class R> std::pair<R, R> softmax_row(R* s, int n) {
   using P = cpu_pack<R>;
   constexpr int W = P::width, U = 4;  // four chains: a maximum or a sum takes 4 cycles
-  for (int j = valid; j < n; ++j) s[j] = -std::numeric_limits<R>::infinity();
   P m[U], sum[U];
   for (int u = 0; u < U; ++u) {
     m[u] = load_pack<P>(s, W);
@@ -81,17 +105,21 @@ template <class R> std::pair<R, R> softmax_row(R* s, int valid, int n) {
   return {top, total};
 }
 
+template <class R> void mask(R* s, int from, int to) {
+  for (int j = from; j < to; ++j) s[j] = -std::numeric_limits<R>::infinity();
+}
+
 }  // namespace detail
 
 // q (B T, H h)   k, v (B T, Hkv h)   ->   out (B T, H h), lse (B, H, T)
 template <class Device, class R>
 void causal_attention_forward(Device& device, const AttentionShape& s, const RopeTable<R>& rope, const R* q, const R* k,
-                              const R* v, R* out, R* lse) {
+                              const R* v, R* out, R* lse, std::type_identity_t<std::span<const DepthSlot<R>>> slots = {}) {
   using Tiles = detail::HeadTiles<R>;
-  const int T = s.seq, h = s.head_dim, hp = Tiles::up(h), tp = Tiles::up(T);
+  const int T = s.seq, h = s.head_dim, hp = Tiles::up(h), tp = Tiles::up(T), extra = int(slots.size()), ep = Tiles::up(extra), row = tp + ep;
   const int pairs = s.batch * s.kv_heads, tiles = (T + Tiles::rows - 1) / Tiles::rows;
   const std::size_t per_pair = std::size_t(h) * tp + 2 * std::size_t(T) * hp;
-  const std::size_t scratch = std::size_t(Tiles::rows) * (tp + 2 * hp);
+  const std::size_t scratch = std::size_t(Tiles::rows) * (row + 2 * hp);
   const double cells = double(s.batch) * s.heads * T * T / 2, io = double(s.batch) * T * (s.width() + s.kv_width()) * sizeof(R);
   const auto timing = device.timed(Section::attention, 4 * cells * h, 2 * io);
   auto& memory = device.memory();
@@ -114,22 +142,30 @@ void causal_attention_forward(Device& device, const AttentionShape& s, const Rop
     const R* kt = packed + per_pair * (std::size_t(b) * s.kv_heads + head / s.group());
     const R* vp = kt + std::size_t(h) * tp;
     R* scores = work + scratch * worker;
-    R* qr = scores + std::size_t(Tiles::rows) * tp;
+    R* qr = scores + std::size_t(Tiles::rows) * row;
     R* acc = qr + std::size_t(Tiles::rows) * hp;
     const std::size_t at = (std::size_t(b) * T + first) * s.width() + std::size_t(head) * h;
     const R scale = R(1) / std::sqrt(R(h));
     for (int r = 0; r < m; ++r)
       rotate<Turn::forward>(q + at + std::size_t(r) * s.width(), qr + std::size_t(r) * hp, h, rope.cos_at(first + r), rope.sin_at(first + r), scale);
-    tile_gemm<Store::Overwrite>(m, kp, h, TileA<R>{qr, hp, 1}, kt, tp, scores, tp);
+    tile_gemm<Store::Overwrite>(m, kp, h, TileA<R>{qr, hp, 1}, kt, tp, scores, row);
     R sums[Tiles::rows];
+    const std::size_t slot_head = std::size_t(head / s.group()) * h;
     for (int r = 0; r < m; ++r) {
-      const auto [top, sum] = detail::softmax_row(scores + std::size_t(r) * tp, first + r + 1, kp);
+      R* line = scores + std::size_t(r) * row;
+      detail::mask(line, first + r + 1, kp);
+      for (int e = 0; e < extra; ++e)
+        line[kp + e] = detail::row_dot(qr + std::size_t(r) * hp, slots[e].k + (std::int64_t(b) * T + first + r) * slots[e].k_stride + slot_head, h);
+      detail::mask(line, kp + extra, kp + ep);
+      const auto [top, sum] = detail::softmax_row(line, kp + ep);
       sums[r] = sum;
       lse[(std::size_t(b) * s.heads + head) * T + first + r] = top + std::log(sum);
     }
-    tile_gemm<Store::Overwrite>(m, hp, keys, TileA<R>{scores, tp, 1}, vp, hp, acc, hp);
+    tile_gemm<Store::Overwrite>(m, hp, keys, TileA<R>{scores, row, 1}, vp, hp, acc, hp);
     for (int r = 0; r < m; ++r) {
       const R c = R(1) / sums[r];
+      for (int e = 0; e < extra; ++e)
+        detail::row_add(scores[std::size_t(r) * row + kp + e], slots[e].v + (std::int64_t(b) * T + first + r) * slots[e].v_stride + slot_head, acc + std::size_t(r) * hp, h);
       for (int j = 0; j < h; ++j) out[at + std::size_t(r) * s.width() + j] = acc[std::size_t(r) * hp + j] * c;
     }
   });
@@ -145,7 +181,7 @@ template <class R> struct AttentionGradient {
 template <class Device, class R>
 void causal_attention_backward(Device& device, const AttentionShape& s, const RopeTable<R>& rope, const R* q, const R* k,
                                const R* v, const R* out, const R* lse, const R* dout, AttentionGradient<R> dq,
-                               AttentionGradient<R> dk, AttentionGradient<R> dv) {
+                               AttentionGradient<R> dk, AttentionGradient<R> dv, std::type_identity_t<std::span<const DepthSlot<R>>> slots = {}) {
   using Tiles = detail::HeadTiles<R>;
   using P = cpu_pack<R>;
   constexpr int W = P::width;
@@ -197,7 +233,7 @@ void causal_attention_backward(Device& device, const AttentionShape& s, const Ro
             R *pr = p + std::size_t(r) * chunk, *dsr = ds + std::size_t(r) * chunk;
             const P l = P::splat(log_sum[first + r]), d = P::splat(delta[r]);
             const int valid = std::clamp(first + r + 1 - k0, 0, n);
-            for (int j = valid; j < np; ++j) pr[j] = -std::numeric_limits<R>::infinity();
+            detail::mask(pr, valid, np);
             for (int j = 0; j < np; j += W) {
               const P e = math::exp(load_pack<P>(pr + j, W) - l);
               store_pack(pr + j, e, W);
@@ -207,6 +243,15 @@ void causal_attention_backward(Device& device, const AttentionShape& s, const Ro
           tile_gemm<Store::Add>(n, hp, m, TileA<R>{p, 1, chunk}, dor + std::size_t(first) * hp, hp, dvr + std::size_t(k0) * hp, hp);
           tile_gemm<Store::Add>(n, hp, m, TileA<R>{ds, 1, chunk}, qr + std::size_t(first) * hp, hp, dkr + std::size_t(k0) * hp, hp);
           tile_gemm<Store::Add>(m, hp, n, TileA<R>{ds, chunk, 1}, kr + std::size_t(k0) * hp, hp, dqr, hp);
+        }
+        for (const DepthSlot<R>& slot : slots) for (int r = 0; r < m; ++r) {
+          const std::int64_t token = std::int64_t(b) * T + first + r, at_k = token * slot.k_stride + std::int64_t(g) * h, at_v = token * slot.v_stride + std::int64_t(g) * h;
+          const R *query = qr + std::size_t(first + r) * hp, *grad = dor + std::size_t(first + r) * hp;
+          const R e = std::exp(detail::row_dot(query, slot.k + at_k, h) - log_sum[first + r]);
+          const R d = e * (detail::row_dot(grad, slot.v + at_v, h) - delta[r]);
+          detail::row_add(d, slot.k + at_k, dqr + std::size_t(r) * hp, h);
+          if (slot.dk) detail::row_add(d, query, slot.dk + at_k, h);
+          if (slot.dv) detail::row_add(e, grad, slot.dv + at_v, h);
         }
         if (dq.g) for (int r = 0; r < m; ++r) {
           R* y = dq.g + at + std::size_t(first + r) * s.width();

@@ -147,7 +147,7 @@ template <int NR, int NC = 1> struct TokenColumn {
     const R* x;
     R* gx;
     bool add;
-    std::int64_t tokens;
+    std::int64_t tokens = 0;
   };
   template <class Team, Mode M, class S> struct Node : Small<typename Team::Lanes, NR, NC, M> {
     using R = typename Team::real;

@@ -19,13 +19,18 @@ AttentionWeights<R> declare_attention(Parameters<Device, R>& p, const std::strin
           &p.declare(at + ".w_out.weight", {c.d_model, c.d_model}, init(Weight::out))};
 }
 
+template <class Device, class R> struct Attended {
+  Var<Device, R> y, k, v;  // (N, d)  (N, kv)  (N, kv); k and v as projected
+};
+
 template <class Device, class R>
-Var<Device, R> attention(Var<Device, R> u, const AttentionWeights<R>& w, const AttentionShape& shape, const RopeTable<R>& rope) {
+Attended<Device, R> attention(Var<Device, R> u, const AttentionWeights<R>& w, const AttentionShape& shape, const RopeTable<R>& rope,
+                              std::vector<DepthSlotVar<Device, R>> slots = {}) {
   auto& tape = *u.tape;
   const auto q = linear(u, tape.use(*w.q));                 // (N, d)
   const auto k = linear(u, tape.use(*w.k));                 // (N, kv)
   const auto v = linear(u, tape.use(*w.v));                 // (N, kv)
-  return linear(causal_attention(q, k, v, shape, rope), tape.use(*w.out));
+  return {linear(causal_attention(q, k, v, shape, rope, std::move(slots)), tape.use(*w.out)), k, v};
 }
 
 }  // namespace depthbench

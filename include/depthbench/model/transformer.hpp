@@ -30,8 +30,8 @@ template <class Device, class R> class Transformer {
     const Init plain = Init::truncated_normal(config_.init_std);
     embedding_ = &parameters_.declare("embeddings.weight", {config_.vocab_size, config_.d_model}, plain, Decay::yes, Part::embedding);
     for (int i = 0; i < config_.n_layers; ++i) {
-      attention_.push_back(declare_attention(parameters_, fmt::format("blocks.{}.attention", i), config_, init));
-      ffn_.push_back(declare_ffn(parameters_, fmt::format("blocks.{}.feed_forward", i), config_, init));
+      attention_.push_back(declare_attention(parameters_, residual_->branch_name(2 * i), config_, init));
+      ffn_.push_back(declare_ffn(parameters_, residual_->branch_name(2 * i + 1), config_, init));
     }
     residual_->declare(parameters_, shape);
     head_norm_ = &parameters_.declare("lm_head.norm.weight", {config_.d_model}, Init::constant(1), Decay::yes, Part::norm);
@@ -43,7 +43,7 @@ template <class Device, class R> class Transformer {
   const ModelConfig& config() const { return config_; }
   Residual<Device, R>& residual() { return *residual_; }
   Parameters<Device, R>& parameters() { return parameters_; }
-  ResidualShape residual_shape() const { return {config_.d_model, config_.sublayers(), config_.norm_eps}; }
+  ResidualShape residual_shape() const { return {config_.d_model, config_.sublayers(), config_.norm_eps, config_.kv_width()}; }
 
   // tokens: `batch` rows of equal length, one after the other.   -> the head's normed input (B T, d)
   Variable forward(Tape<Device, R>& tape, Tokens tokens, int batch, Activations activations = Activations::keep, const Observer& observe = {}) {
@@ -90,7 +90,9 @@ template <class Device, class R> class Transformer {
   }
   // Block i, from its attention's input to the next block's, or to nothing after the last (then u again).
   Variable block(int i, Carry<Device, R>& carry, Variable u, const AttentionShape& shape) {
-    u = residual_->advance(carry, attention(u, attention_[i], shape, rope_), 2 * i);
+    const auto attended = attention(u, attention_[i], shape, rope_, residual_->depth_slots(carry, 2 * i));
+    residual_->leave_keys(carry, attended.k, attended.v, 2 * i);
+    u = residual_->advance(carry, attended.y, 2 * i);
     const Variable y = ffn(u, ffn_[i]);
     if (i + 1 < config_.n_layers) return residual_->advance(carry, y, 2 * i + 1);
     residual_->write(carry, y, 2 * i + 1);

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "depthbench/op/add.hpp"
+#include "depthbench/op/causal_attention.hpp"
 #include "depthbench/op/rms_norm.hpp"
 #include "depthbench/residual/shape.hpp"
 
@@ -25,6 +26,11 @@ template <class Device, class R> struct Carry {
   std::vector<Var<Device, R>> values;
   std::shared_ptr<void> shared;
 };
+
+// "blocks.3.attention" or "blocks.3.feed_forward"
+inline std::string sublayer_name(int k) {
+  return fmt::format("blocks.{}.{}", k / 2, k % 2 == 0 ? "attention" : "feed_forward");
+}
 
 template <class Device_, class R_> class Residual {
  public:
@@ -53,16 +59,19 @@ template <class Device_, class R_> class Residual {
   // The depth state z_l: what the carry holds before block l, for l = L after the last.
   virtual Variable state(State& carry, int block) = 0;
 
+  // Designs that also keep keys and values over depth: what attention k attends to beside the past, and what it leaves
+  // behind. k and v (N, kv width) are as projected, not rotated.
+  virtual std::vector<DepthSlotVar<Device, R>> depth_slots(State&, int) { return {}; }
+  virtual void leave_keys(State&, Variable, Variable, int) {}
+
+  // Where the weights of sublayer k are in files: "blocks.3.attention".
+  virtual std::string branch_name(int k) const { return sublayer_name(k); }
+
   // Factor on the initial standard deviation of a weight matrix.
   virtual double init_scale(Weight) const { return 1; }
   // eps of the norm before the head.
   virtual double head_eps(const ResidualShape& shape) const { return shape.norm_eps; }
 };
-
-// "blocks.3.attention" or "blocks.3.feed_forward"
-inline std::string sublayer_name(int k) {
-  return fmt::format("blocks.{}.{}", k / 2, k % 2 == 0 ? "attention" : "feed_forward");
-}
 
 // One gain (d) a sublayer: blocks.i.attention_norm.weight, blocks.i.feed_forward_norm.weight
 template <class Device, class R>

@@ -9,10 +9,17 @@
 #include "depthbench/residual/keel.hpp"
 #include "depthbench/residual/lns.hpp"
 #include "depthbench/residual/mhc.hpp"
+#include "depthbench/residual/moda.hpp"
 #include "depthbench/residual/pre_ln.hpp"
 #include "depthbench/residual/sandwich_ln.hpp"
 
 namespace depthbench {
+
+template <class Device, class R> class Designs;
+
+// Adds the designs of this folder to a table. Every kernel of every design is compiled where this is instantiated: a program
+// of several files says `extern template void add_built_in(Designs<Cpu, float>&);` in all but one.
+template <class Device, class R> void add_built_in(Designs<Device, R>& designs);
 
 template <class Device, class R> class Designs {
  public:
@@ -20,17 +27,7 @@ template <class Device, class R> class Designs {
   using Factory = std::function<Pointer(const DesignOptions&)>;
 
   // The built-in ones.
-  Designs() {
-    add_type<PreLn>("pre_ln");
-    add_type<SandwichLn>("sandwich_ln");
-    add_type<Lns>("lns");
-    add_type<DeepNorm>("deepnorm");
-    add_type<Keel>("keel");
-    add_type<Hc>("hc");
-    add_type<Mhc>("mhc");
-    add_type<AttnRes>("attn_res");
-    add_type<BlockAttnRes>("block_attn_res");
-  }
+  Designs() { add_built_in(*this); }
   void add(std::string name, Factory make) {
     if (!table_.emplace(name, std::move(make)).second) fail<config_error>("residual designs: there is already one named {}", name);
   }
@@ -57,5 +54,18 @@ template <class Device, class R> class Designs {
  private:
   std::map<std::string, Factory> table_;
 };
+
+template <class Device, class R> void add_built_in(Designs<Device, R>& designs) {
+  designs.template add_type<PreLn>("pre_ln");
+  designs.template add_type<SandwichLn>("sandwich_ln");
+  designs.template add_type<Lns>("lns");
+  designs.template add_type<DeepNorm>("deepnorm");
+  designs.template add_type<Keel>("keel");
+  designs.template add_type<Hc>("hc");
+  designs.template add_type<Mhc>("mhc");
+  designs.template add_type<AttnRes>("attn_res");
+  designs.template add_type<BlockAttnRes>("block_attn_res");
+  designs.template add_type<Moda>("moda");
+}
 
 }  // namespace depthbench

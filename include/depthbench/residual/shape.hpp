@@ -7,6 +7,7 @@ struct ResidualShape {
   int d;          // width
   int sublayers;  // K = 2 L
   double norm_eps;
+  int kv_width;   // of keys and values of the attention
 };
 
 // The matrices of the branches, which a design may start at another scale than the rest.
