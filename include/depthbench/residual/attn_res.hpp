@@ -1,4 +1,4 @@
-// Full Attention Residuals (AttnRes): every sublayer reads a softmax mixture of all earlier outputs.   Kimi Team 2026
+// Full Attention Residuals (AttnRes): every sublayer reads a softmax mixture of all earlier outputs.   Kimi Team 2026, arXiv 2603.15031
 //
 //   z_j = w_k . N_k(v_j)                v_0 the embedding, v_{j+1} the output of sublayer j;  N_k RMSNorm with gain, eps 1e-5
 //   u   = N(sum_j softmax_j(z) v_j)     values are not normalised, scores are not scaled; the branch norm has eps 1e-5

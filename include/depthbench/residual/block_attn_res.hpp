@@ -1,5 +1,5 @@
 // Block AttnRes: outputs are summed within groups of S sublayers; every sublayer reads a mixture of the embedding, the
-// finished sums and the running one.                                                                   Kimi Team 2026
+// finished sums and the running one.                                                                   Kimi Team 2026, arXiv 2603.15031
 //
 //   sources = {v_0, finished sums, running sum p}      for k >= 1; the running sum is offered before it is closed
 //   u = N(sum_j softmax_j(w_k . N_k(source_j)) source_j)
