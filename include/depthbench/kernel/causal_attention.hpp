@@ -121,7 +121,8 @@ void causal_attention_forward(Device& device, const AttentionShape& s, const Rop
   const std::size_t per_pair = std::size_t(h) * tp + 2 * std::size_t(T) * hp;
   const std::size_t scratch = std::size_t(Tiles::rows) * (row + 2 * hp);
   const double cells = double(s.batch) * s.heads * T * T / 2, io = double(s.batch) * T * (s.width() + s.kv_width()) * sizeof(R);
-  const auto timing = device.timed(Section::attention, 4 * cells * h, 2 * io);
+  const double slot_cells = double(s.batch) * s.heads * T * extra, slot_bytes = 2.0 * s.batch * T * extra * s.kv_width() * sizeof(R);
+  const auto timing = device.timed(Section::attention, 4 * (cells + slot_cells) * h, 2 * io + slot_bytes);
   auto& memory = device.memory();
   R* packed = memory.template acquire<R>(per_pair * pairs);
   R* work = memory.template acquire<R>(scratch * device.threads());
@@ -190,7 +191,8 @@ void causal_attention_backward(Device& device, const AttentionShape& s, const Ro
   const std::size_t rows = std::size_t(T) * hp, columns = std::size_t(h) * tp, tile = std::size_t(Tiles::rows) * chunk;
   const std::size_t scratch = 6 * rows + 2 * columns + 2 * tile + std::size_t(Tiles::rows) * hp;
   const double cells = double(s.batch) * s.heads * T * T / 2, io = double(s.batch) * T * (s.width() + s.kv_width()) * sizeof(R);
-  const auto timing = device.timed(Section::attention, 10 * cells * h, 4 * io);
+  const double slot_cells = double(s.batch) * s.heads * T * double(slots.size()), slot_bytes = 2.0 * s.batch * T * double(slots.size()) * s.kv_width() * sizeof(R);
+  const auto timing = device.timed(Section::attention, 10 * (cells + slot_cells) * h, 4 * io + 3 * slot_bytes);
   R* work = device.memory().template acquire<R>(scratch * device.threads());
   const R scale = R(1) / std::sqrt(R(h));
 

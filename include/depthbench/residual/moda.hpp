@@ -1,4 +1,4 @@
-// Mixture of Depths Attention (MoDA), pre-norm form: Pre-LN whose attention also reads earlier layers.   Zhu et al. 2026, arXiv 2603.15619
+// Mixture of Depths Attention (MoDA), pre-norm form: Pre-LN whose attention also reads earlier layers.   hustvl 2026, arXiv 2603.15619
 //
 //   x_{k+1} = x_k + S_k(N_k(x_k));   attention of block i has one softmax over its causal keys and 2 i depth slots of the
 //   same token:   slot 2j     the keys and values of attention j, keys before rotation
