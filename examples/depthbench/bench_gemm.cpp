@@ -46,9 +46,10 @@ ModelConfig bench_model(const BenchOptions& o) {
 
 int bench_gemm(const BenchOptions& o) {
   Cpu cpu(o.threads);
+  if (o.bf16) cpu.set_products(Products::bf16);
   const ModelConfig c = bench_model(o);
   Json list = Json::array();
-  if (!o.json) fmt::print("{}, {} threads, float32\n{:>7} {:>7} {:>7}   {:>14}   {:>14}\n", Cpu::gemm_name(), cpu.threads(), "rows", "out", "in", "y=xW^T GFLOP/s", "dW, dx GFLOP/s");
+  if (!o.json) fmt::print("{}, {} threads, {}\n{:>7} {:>7} {:>7}   {:>14}   {:>14}\n", Cpu::gemm_name(), cpu.threads(), o.bf16 ? "bfloat16 inputs" : "float32", "rows", "out", "in", "y=xW^T GFLOP/s", "dW, dx GFLOP/s");
   for (const GemmShape& s : gemm_shapes(c, std::int64_t(o.seq_len) * o.batch)) {
     const GemmRate r = gemm_rate(cpu, s, o.repeats);
     if (o.json) list.push_back({{"rows", s.m}, {"out", s.n}, {"in", s.k}, {"forward_flops_per_s", r.forward}, {"backward_flops_per_s", r.backward}});

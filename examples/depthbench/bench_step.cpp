@@ -23,9 +23,10 @@ int bench_step(const BenchOptions& o) {
   const ModelConfig c = bench_model(o);
   const std::int64_t tokens = std::int64_t(o.seq_len) * o.batch;
   Cpu cpu(o.threads);
+  if (o.bf16) cpu.set_products(Products::bf16);
   const double bandwidth = copy_bytes_per_s(cpu, 3), rate = gemm_flops_per_s(cpu, c, tokens, o.repeats);
   if (!o.json) {
-    fmt::print("d {} L {} heads {} ffn {} T {} batch {} V {}, {} threads, {}\n", c.d_model, c.n_layers, c.n_heads, c.ffn_hidden, o.seq_len, o.batch, c.vocab_size, cpu.threads(), Cpu::gemm_name());
+    fmt::print("d {} L {} heads {} ffn {} T {} batch {} V {}, {} threads, {}{}\n", c.d_model, c.n_layers, c.n_heads, c.ffn_hidden, o.seq_len, o.batch, c.vocab_size, cpu.threads(), Cpu::gemm_name(), o.bf16 ? ", products in bf16" : "");
     fmt::print("measured here: matrix products of this step {:.0f} GFLOP/s, copy {:.1f} GB/s\n\n", rate * 1e-9, bandwidth * 1e-9);
     fmt::print("{:<12} {:>8} {:>9} {:>8} {:>6}  ", "design", "ms", "tokens/s", "bound ms", "share");
     for (const char* s : section_names) fmt::print("{:>12}", s);
@@ -33,6 +34,7 @@ int bench_step(const BenchOptions& o) {
   }
   for (const auto& design : o.designs) {
     Cpu device(o.threads);
+    device.set_products(cpu.products());
     Transformer<Cpu, float> model(device, c, Designs<Cpu, float>().make(design));
     model.initialize(0);
     Adamw<Cpu, float> adamw(model.parameters(), {});
@@ -64,7 +66,7 @@ int bench_step(const BenchOptions& o) {
         sections[section_names[std::size_t(s)]] = {{"time_s", t.time_s}, {"flops", t.flops}, {"bytes", t.bytes}, {"calls", t.calls}};
       }
       fmt::print("{}\n", Json{{"design", design}, {"d_model", c.d_model}, {"n_layers", c.n_layers}, {"seq_len", o.seq_len}, {"batch", o.batch},
-                              {"vocab_size", c.vocab_size}, {"threads", device.threads()}, {"time_s", best.time_s}, {"tokens_per_s", double(tokens) / best.time_s},
+                              {"vocab_size", c.vocab_size}, {"threads", device.threads()}, {"bf16", o.bf16}, {"time_s", best.time_s}, {"tokens_per_s", double(tokens) / best.time_s},
                               {"bound_s", bound}, {"share_of_bound", bound / best.time_s}, {"gemm_flops_per_s", rate}, {"copy_bytes_per_s", bandwidth},
                               {"peak_bytes", peak}, {"sections", sections}}.dump());
       continue;

@@ -1,7 +1,7 @@
 // Row-major matrix products behind one small interface:
 //   C (m, n) = op(A) (m, k) . op(B) (k, n) + beta C
-// A Gemm is a type with static functions `product(...)` for float and double (and bfloat16 inputs with float
-// accumulation where the library has it); each call runs on the calling thread only. Threads are ours: see cpu.hpp.
+// A Gemm is a type with static functions `product(...)` for float and double, and, where it says `bf16`, for bfloat16
+// inputs with float accumulation; each call runs on the calling thread only. Threads are ours: see cpu.hpp.
 //   OneDnnGemm   oneDNN: the fastest packaged one measured, and bfloat16
 //   CblasGemm    any CBLAS
 //   PlainGemm    loops of our own: no library needed, and the oracle in tests
@@ -12,7 +12,7 @@
 #include "depthbench/kernel/tile_gemm.hpp"
 
 #if DEPTHBENCH_HAS_ONEDNN
-#include <oneapi/dnnl/dnnl.h>
+#include "depthbench/backend/onednn_bf16.hpp"
 extern "C" void omp_set_num_threads(int);
 #endif
 #if DEPTHBENCH_HAS_CBLAS
@@ -34,18 +34,9 @@ template <class T> struct GemmArgs {
 
 struct PlainGemm {
   static constexpr const char* name = "built-in loops";
-  template <class T, class R> static void product(const GemmArgs<T>& g, R beta, R* c, std::int64_t ldc) {
-    if constexpr (std::is_same_v<T, R>) {
-      tile_gemm_blocked(g.op_a == Op::Transpose, g.op_b == Op::Transpose, g.m, g.n, g.k, g.a, g.lda, g.b, g.ldb, beta, c, ldc);
-    } else {
-      for (std::int64_t i = 0; i < g.m; ++i) for (std::int64_t j = 0; j < g.n; ++j) {
-        R s = 0;
-        for (std::int64_t p = 0; p < g.k; ++p)
-          s += R(g.op_a == Op::None ? g.a[i * g.lda + p] : g.a[p * g.lda + i]) *
-               R(g.op_b == Op::None ? g.b[p * g.ldb + j] : g.b[j * g.ldb + p]);
-        c[i * ldc + j] = s + (beta == R(0) ? R(0) : beta * c[i * ldc + j]);
-      }
-    }
+  static constexpr bool bf16 = false;
+  template <class R> static void product(const GemmArgs<R>& g, R beta, R* c, std::int64_t ldc) {
+    tile_gemm_blocked(g.op_a == Op::Transpose, g.op_b == Op::Transpose, g.m, g.n, g.k, g.a, g.lda, g.b, g.ldb, beta, c, ldc);
   }
 };
 
@@ -71,7 +62,12 @@ using Fp64Gemm = PlainGemm;
 #endif
 struct OneDnnGemm : Fp64Gemm {
   static constexpr const char* name = "oneDNN";
+  static constexpr bool bf16 = true;
   using Fp64Gemm::product;
+  static void product(const GemmArgs<bfloat16>& g, float beta, float* c, std::int64_t ldc) {
+    omp_set_num_threads(1);
+    onednn::matmul(g.op_a == Op::Transpose, g.op_b == Op::Transpose, g.m, g.n, g.k, g.a, g.lda, g.b, g.ldb, beta, c, ldc);
+  }
   static void product(const GemmArgs<float>& g, float beta, float* c, std::int64_t ldc) {
     if (g.k == 0) return PlainGemm::product(g, beta, c, ldc);  // oneDNN leaves C as it is even for beta = 0
     omp_set_num_threads(1);  // Debian's oneDNN is built with OpenMP: this call, on this thread, must not start a second pool

@@ -4,6 +4,7 @@
 // The reduction, its use of shared memory and its double buffering are written here once, so that an emulation of a
 // thread block runs the very lines that a GPU runs.
 #pragma once
+#include "depthbench/kernel/scalar_math.hpp"
 #include "depthbench/kernel/team.hpp"
 
 namespace depthbench {

@@ -19,6 +19,7 @@ template <class Device, class R> class DepthMixers {
       const std::string at = k == shape.sublayers ? "res" : fmt::format("blocks.{}.{}_res", k / 2, k % 2 == 0 ? "attn" : "mlp");
       query_.push_back(&p.declare(at + "_proj.weight", {1, shape.d}, Init::constant(0), Decay::yes, Part::residual));
       gain_.push_back(&p.declare(at + "_norm.weight", {shape.d}, Init::constant(1), Decay::yes, Part::residual));
+      query_.back()->keep_fp32 = gain_.back()->keep_fp32 = true;
     }
   }
   int count() const { return int(query_.size()); }

@@ -43,7 +43,9 @@ template <class Device, class R> class Mhc final : public Residual<Device, R> {
       b[std::size_t(k % n_)] = 8;                                          // ... but one stream is read,
       for (int s = 0; s < n_; ++s) b[std::size_t(n_ + s)] = b[std::size_t(2 * n_ + s * n_ + s)] = 0;  // all are written, each to itself
       const auto add = [&](const char* name, Shape extents, Init init, Decay decay) {
-        return &p.declare(at + name, extents, std::move(init), decay, Part::residual);
+        auto& q = p.declare(at + name, extents, std::move(init), decay, Part::residual);
+        q.keep_fp32 = decay == Decay::no;                                  // b and the alphas
+        return &q;
       };
       connection_.push_back({add("phi", {n_ * shape.d, count}, Init::constant(0), Decay::yes), add("b", {count}, Init::of_table(b), Decay::no),
                              add("alpha_pre", {}, Init::constant(0.01), Decay::no), add("alpha_post", {}, Init::constant(0.01), Decay::no),

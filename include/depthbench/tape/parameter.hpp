@@ -37,6 +37,7 @@ template <class R> struct Parameter {
   Part part = Part::backbone;
   R* value = nullptr;
   R* grad = nullptr;
+  bool keep_fp32 = false;  // float even where parameters are bfloat16
   bool has_grad = false;  // grad holds a sum; otherwise the first contribution overwrites it
   std::size_t offset = 0; // in the slabs
 
@@ -60,7 +61,7 @@ template <class Device, class R> class Parameters {
   Parameter<R>& declare(std::string name, Shape shape, Init init, Decay decay = Decay::yes, Part part = Part::backbone) {
     if (value_) fail<config_error>("parameters: {} is declared after allocate()", name);
     if (!index_.emplace(name, list_.size()).second) fail<config_error>("parameters: {} is declared twice", name);
-    list_.push_back({std::move(name), shape, std::move(init), decay, part, nullptr, nullptr, false, size_});
+    list_.push_back({std::move(name), shape, std::move(init), decay, part, nullptr, nullptr, false, false, size_});
     constexpr std::size_t line = 64 / sizeof(R);
     size_ += (std::size_t(shape.numel()) + line - 1) / line * line;
     return list_.back();

@@ -10,9 +10,14 @@
 
 namespace depthbench {
 
+// Parameters and moments as float, or as the numbers bfloat16 holds, without a float copy: what the released DepthBench runs
+// did. Weight decay then does next to nothing, since 1 - lr wd rounds away (docs/bf16.md). The arrays are float all the same.
+enum class Storage { fp32, bf16 };
+
 struct AdamwConfig {
   double beta1 = 0.9, beta2 = 0.95, eps = 1e-8, weight_decay = 0.1;
   double clip = 1.0;  // of the global L2 norm; 0: none
+  Storage storage = Storage::fp32;
 };
 
 template <class Device, class R> class Adamw {
@@ -23,10 +28,13 @@ template <class Device, class R> class Adamw {
     v_ = device.memory().template acquire<R>(size_);
     device.zero(m_, size_);
     device.zero(v_, size_);
-    for (const auto& p : parameters.list()) {  // runs of neighbours that decay alike, padding included
-      if (runs_.empty() || runs_.back().decay != p.decay) runs_.push_back({p.offset, size_, p.decay});
+    for (const auto& p : parameters.list()) {  // runs of neighbours that are treated alike, padding included
+      const bool rounded = config.storage == Storage::bf16 && !p.keep_fp32;
+      if (runs_.empty() || runs_.back().decay != p.decay || runs_.back().rounded != rounded) runs_.push_back({p.offset, size_, p.decay, rounded});
       if (runs_.size() > 1) runs_[runs_.size() - 2].last = runs_.back().first;
     }
+    for (const Run& run : runs_) if (run.rounded)
+      for (std::size_t i = run.first; i < run.last; ++i) parameters.value_slab()[i] = KeepBf16::of(parameters.value_slab()[i]);
   }
   ~Adamw() {
     for (R* slab : {m_, v_}) parameters_->device().memory().release(slab, size_ * sizeof(R));
@@ -52,7 +60,8 @@ template <class Device, class R> class Adamw {
         const std::size_t at = run.first + first;
         R *__restrict pp = p + at, *__restrict mm = m_ + at, *__restrict vv = v_ + at;
         const R* __restrict gg = g + at;
-        for (std::size_t i = 0; i < count; ++i) body.at(pp[i], mm[i], vv[i], gg[i]);
+        if (run.rounded) for (std::size_t i = 0; i < count; ++i) body.template at<KeepBf16>(pp[i], mm[i], vv[i], gg[i]);
+        else for (std::size_t i = 0; i < count; ++i) body.template at<KeepAll>(pp[i], mm[i], vv[i], gg[i]);
       });
     }
     parameters_->clear_grads();
@@ -86,7 +95,7 @@ template <class Device, class R> class Adamw {
   std::span<R> second_moment(const Parameter<R>& p) { return {v_ + p.offset, std::size_t(p.numel())}; }
 
  private:
-  struct Run { std::size_t first, last; Decay decay; };
+  struct Run { std::size_t first, last; Decay decay; bool rounded; };
   Parameters<Device, R>* parameters_;
   AdamwConfig config_;
   std::size_t size_;

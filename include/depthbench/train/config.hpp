@@ -8,6 +8,10 @@
 
 namespace depthbench {
 
+// fp32: all of it. bf16: matrix products take bfloat16 inputs and add up in float; parameters and moments stay float.
+// bf16_pure: parameters and moments too hold bfloat16 numbers only (adamw.hpp); norms, gates, softmaxes stay float.
+enum class Precision { fp32, bf16, bf16_pure };
+
 struct TrainConfig {
   std::int64_t seq_len = 256;             // T, tokens of a window
   std::int64_t batch_tokens = 4096;       // of one optimizer step; a whole number of windows
@@ -18,6 +22,7 @@ struct TrainConfig {
   double warmup_fraction = 0.1;           // of the steps, linear from 0
   double final_lr_fraction = 0.1;         // of the peak, at the last step (cosine)
   AdamwConfig adamw;
+  Precision precision = Precision::fp32;
   std::uint64_t seed = 0;                 // of initial values
   std::uint64_t data_seed = 42;           // of the order of windows
   Activations activations = Activations::keep;

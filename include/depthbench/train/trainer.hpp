@@ -26,9 +26,10 @@ template <class Device, class R> class Trainer {
  public:
   // model: with parameters allocated (initialize()).
   Trainer(Transformer<Device, R>& model, WindowSampler& sampler, const TrainConfig& config)
-      : model_(&model), sampler_(&sampler), config_(config), tape_(model.parameters().device()), adamw_(model.parameters(), config.adamw),
+      : model_(&model), sampler_(&sampler), config_(config), tape_(model.parameters().device()), adamw_(model.parameters(), with_storage(config)),
         total_(total_steps(config, model.parameters().numel())) {
     check(config_);
+    model.parameters().device().set_products(config.precision == Precision::fp32 ? Products::fp32 : Products::bf16);
     if (sampler.window() != config.seq_len)
       fail<config_error>("trainer: the sampler's windows have {} tokens, the config says {}", sampler.window(), config.seq_len);
   }
@@ -88,6 +89,12 @@ template <class Device, class R> class Trainer {
   }
 
  private:
+  static AdamwConfig with_storage(const TrainConfig& c) {
+    AdamwConfig a = c.adamw;
+    if (c.precision == Precision::bf16_pure) a.storage = Storage::bf16;
+    return a;
+  }
+
   Transformer<Device, R>* model_;
   WindowSampler* sampler_;
   TrainConfig config_;
