@@ -23,14 +23,14 @@ struct Weights {
   }
 };
 
-bool is_bf16(float x) { return float(bfloat16(x)) == x; }
+bool is_bf16(float x) { return float(depthbench::bfloat16(x)) == x; }
 
 }  // namespace
 
 TEST_CASE("pure bf16: weight decay of the recipe changes no weight; in fp32 it shrinks all") {
   Weights pure, full;
   for (auto* s : {&pure, &full})
-    for (float& x : s->w.values()) x = float(bfloat16(x));
+    for (float& x : s->w.values()) x = float(depthbench::bfloat16(x));
   const std::vector<float> before(pure.w.values().begin(), pure.w.values().end());
   pure.train(Storage::bf16, 100, 2e-3);
   full.train(Storage::fp32, 100, 2e-3);
@@ -85,7 +85,7 @@ TEST_CASE("bf16 products round their inputs and add in float") {
   for (int i = 0; i < m; ++i) for (int j = 0; j < n; ++j) {
     double rounded = 1, exact = 1, size = 1;
     for (int p = 0; p < k; ++p) {
-      const double x = float(bfloat16(a[i * k + p])), y = float(bfloat16(b[j * k + p]));
+      const double x = float(depthbench::bfloat16(a[i * k + p])), y = float(depthbench::bfloat16(b[j * k + p]));
       rounded += x * y;
       size += std::fabs(x * y);
       exact += double(a[i * k + p]) * double(b[j * k + p]);

@@ -16,8 +16,6 @@
 
 namespace depthbench {
 
-enum class Products { fp32, bf16 };
-
 template <class Gemm_> class CpuDevice {
  public:
   using Gemm = Gemm_;

@@ -12,6 +12,7 @@
 #include "depthbench/kernel/tile_gemm.hpp"
 
 #if DEPTHBENCH_HAS_ONEDNN
+#include "depthbench/backend/held_signals.hpp"
 #include "depthbench/backend/onednn_bf16.hpp"
 extern "C" void omp_set_num_threads(int);
 #endif
@@ -22,6 +23,7 @@ extern "C" void omp_set_num_threads(int);
 namespace depthbench {
 
 enum class Op { None, Transpose };
+enum class Products { fp32, bf16 };  // the type of the inputs; sums are float in both
 
 template <class T> struct GemmArgs {
   Op op_a, op_b;
@@ -65,11 +67,13 @@ struct OneDnnGemm : Fp64Gemm {
   static constexpr bool bf16 = true;
   using Fp64Gemm::product;
   static void product(const GemmArgs<bfloat16>& g, float beta, float* c, std::int64_t ldc) {
+    const HeldSignals held;
     omp_set_num_threads(1);
     onednn::matmul(g.op_a == Op::Transpose, g.op_b == Op::Transpose, g.m, g.n, g.k, g.a, g.lda, g.b, g.ldb, beta, c, ldc);
   }
   static void product(const GemmArgs<float>& g, float beta, float* c, std::int64_t ldc) {
     if (g.k == 0) return PlainGemm::product(g, beta, c, ldc);  // oneDNN leaves C as it is even for beta = 0
+    const HeldSignals held;
     omp_set_num_threads(1);  // Debian's oneDNN is built with OpenMP: this call, on this thread, must not start a second pool
     const auto status = dnnl_sgemm(g.op_a == Op::None ? 'N' : 'T', g.op_b == Op::None ? 'N' : 'T', g.m, g.n, g.k, 1.f, g.a, g.lda, g.b, g.ldb, beta, c, ldc);
     if (status != dnnl_success) fail<error>("matmul: oneDNN refused a product of ({}, {}) by ({}, {}), status {}", g.m, g.k, g.k, g.n, int(status));

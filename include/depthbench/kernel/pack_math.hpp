@@ -20,7 +20,7 @@ struct Tanh { template <class R> DB_FN R operator()(R x) const { return math::ta
 #if !DB_DEVICE_PASS
 template <int W> struct FloatVectors {
   typedef float F __attribute__((vector_size(W * 4)));
-  typedef std::int32_t I __attribute__((vector_size(W * 4)));
+  typedef std::uint32_t U __attribute__((vector_size(W * 4)));
 
   static DB_HOST_FN F all(float a) { return a - F{}; }
 
@@ -37,7 +37,7 @@ template <int W> struct FloatVectors {
     p = p * r + 1.6666665459e-1f;
     p = p * r + 5.0000001201e-1f;
     const F y = (p * (r * r) + r) + 1.f;
-    const F scaled = (F)((I)y + (((I)shifted - 0x4B400000) << 23));  // times 2^n; 0x4B400000: the bits of 1.5 * 2^23
+    const F scaled = (F)((U)y + (((U)shifted - 0x4B400000u) << 23));  // times 2^n; 0x4B400000: the bits of 1.5 * 2^23
     const F positive = x < lo ? F{} : scaled;
     const F finite = x > hi ? all(__builtin_inff()) : positive;
     return x != x ? x : finite;

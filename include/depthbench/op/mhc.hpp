@@ -5,6 +5,9 @@
 //   mhc_write         x, c, y -> x', squares'
 //   cost per token, forward: 2 n d (n^2 + 2 n) FLOPs of projection; x read three times, x' and u written
 #pragma once
+#include <cmath>
+
+#include "depthbench/backend/gemm.hpp"
 #include "depthbench/kernel/mhc.hpp"
 #include "depthbench/op/add.hpp"
 #include "depthbench/op/reshape.hpp"

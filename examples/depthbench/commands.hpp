@@ -1,0 +1,43 @@
+// The commands of the app, each with what the command line tells it. They return exit codes and throw errors.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "engine.hpp"
+#include "record.hpp"
+
+namespace depthbench::app {
+
+inline constexpr int exit_diverged = 4, exit_interrupted = 130;
+
+struct TrainArgs {
+  std::string config, out;
+  std::vector<std::string> settings;  // key=value
+  bool dry_run = false, resume = false, force = false;
+};
+struct SweepArgs {
+  std::string config, out;
+  std::vector<std::string> settings;
+  bool dry_run = false, force = false;
+};
+struct EvalArgs {
+  std::string target;  // a run's folder, or a checkpoint
+  std::string data;    // evaluate all of this file or folder instead of the run's held-out part
+  std::vector<std::string> settings;  // of data.*, run.*, train.seq_len, train.micro_batch
+  bool json = false;
+};
+struct InfoArgs {
+  std::string target;  // empty: about the program
+  bool json = false;
+};
+
+int train_command(const Engine& engine, const TrainArgs& args);
+int sweep_command(const Engine& engine, const SweepArgs& args);
+int eval_command(const Engine& engine, const EvalArgs& args);
+int info_command(const Engine& engine, const InfoArgs& args);
+
+// Defaults, then the file (if any), then key=value.
+RunConfig read_config(RunConfig base, const std::string& file, const std::vector<std::string>& settings,
+                      Command command);
+
+}  // namespace depthbench::app

@@ -1,0 +1,16 @@
+// The report of a sweep, in its folder:
+//   index.html              one page that needs nothing else, offline, light or dark, on a phone too
+//   loss_by_aspect_ratio.svg   its main picture alone
+//   results.csv  results.json
+#pragma once
+#include <filesystem>
+
+#include "data.hpp"
+#include "results.hpp"
+
+namespace depthbench::app {
+
+void write_report(const Results& results, const Data& data, const RunConfig& config,
+                  const std::filesystem::path& out);
+
+}  // namespace depthbench::app
