@@ -123,7 +123,7 @@ void depth(Bench& b, int tokens, int d, int m) {
 
 int bench_rows(const BenchOptions& o) {
   Cpu cpu(o.threads);
-  Bench b{cpu, o, copy_bytes_per_s(cpu, 3)};
+  Bench b{cpu, o, copy_bytes_per_s(o.threads, 3)};
   if (!o.json) {
     fmt::print("copy {:.1f} GB/s, {} threads, float32, vectors of {} bytes\n", b.bandwidth * 1e-9, cpu.threads(), cpu_vector_bytes);
     fmt::print("{:<30} {:>6} {:>5}   {:>8} {:>7} {:>7}   {:>8} {:>7} {:>7}\n", "program", "tokens", "d", "fwd ms", "GB/s", "share", "bwd ms", "GB/s", "share");

@@ -24,7 +24,7 @@ int bench_step(const BenchOptions& o) {
   const std::int64_t tokens = std::int64_t(o.seq_len) * o.batch;
   Cpu cpu(o.threads);
   if (o.bf16) cpu.set_products(Products::bf16);
-  const double bandwidth = copy_bytes_per_s(cpu, 3), rate = gemm_flops_per_s(cpu, c, tokens, o.repeats);
+  const double bandwidth = copy_bytes_per_s(o.threads, 3), rate = gemm_flops_per_s(cpu, c, tokens, o.repeats);
   if (!o.json) {
     fmt::print("d {} L {} heads {} ffn {} T {} batch {} V {}, {} threads, {}{}\n", c.d_model, c.n_layers, c.n_heads, c.ffn_hidden, o.seq_len, o.batch, c.vocab_size, cpu.threads(), Cpu::gemm_name(), o.bf16 ? ", products in bf16" : "");
     fmt::print("measured here: matrix products of this step {:.0f} GFLOP/s, copy {:.1f} GB/s\n\n", rate * 1e-9, bandwidth * 1e-9);

@@ -28,7 +28,9 @@ struct Worst {
   double error = 0;
   std::string name;
   void add(double e, const std::string& n) {
-    if (!(e <= error)) { error = e; name = n; }  // NaN is the worst
+    if (std::isnan(error) || e <= error) return;  // NaN is the worst, and stays
+    error = e;
+    name = n;
   }
 };
 
@@ -38,7 +40,8 @@ double relative_error(std::span<const double> has, std::span<const double> needs
   for (const double x : needs) largest = std::max(largest, std::fabs(x));
   for (std::size_t i = 0; i < has.size(); ++i) {
     const double e = std::fabs(has[i] - needs[i]);
-    if (!(e <= error)) error = e;
+    if (std::isnan(e)) return e;
+    error = std::max(error, e);
   }
   return largest > 0 ? error / largest : error;
 }
@@ -154,7 +157,9 @@ bool run_case(const std::filesystem::path& folder, Cpu& cpu, Json& line) {
   line["losses"] = losses.error;
   double share = -1;
   const auto weigh = [&](const Worst& w, double limit) {
-    if (!(w.error / limit <= share)) { share = w.error / limit; line["worst_tensor"] = w.name; }
+    if (std::isnan(share) || w.error / limit <= share) return;
+    share = w.error / limit;
+    line["worst_tensor"] = w.name;
   };
   weigh(logits, limits.value);
   weigh(loss, limits.value);

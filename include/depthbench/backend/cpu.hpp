@@ -86,7 +86,7 @@ template <class Gemm_> class CpuDevice {
     using R = S;
     pool_.run(teams, [&](int k, int worker) {
       const int first = int(std::int64_t(tokens) * k / teams), last = int(std::int64_t(tokens) * (k + 1) / teams);
-      SerialTeam<R> team(d, scratch<R>(worker, d));
+      SerialTeam<R> team(d, scratch<R>(worker, d), scratch_rows);
       run_program<M, S>(program, team, args, first, last, 1, k);
     });
   }
@@ -94,7 +94,7 @@ template <class Gemm_> class CpuDevice {
   template <class R, class Body> void for_tiles(int tokens, int tile, int d, const Body& body) {
     pool_.run((tokens + tile - 1) / tile, [&](int k, int worker) {
       const int first = k * tile, last = first + tile < tokens ? first + tile : tokens;
-      SerialTeam<R> team(d, scratch<R>(worker, d));
+      SerialTeam<R> team(d, scratch<R>(worker, d), scratch_rows);
       body(team, first, last);
     });
   }

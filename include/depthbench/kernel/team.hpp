@@ -4,6 +4,8 @@
 //   SimtTeam     the threads of a GPU block, or their emulation on the CPU                     (simt_team.hpp)
 #pragma once
 #include <concepts>
+#include <cstdint>
+#include <stdexcept>
 
 #include "depthbench/kernel/lanes.hpp"
 #include "depthbench/kernel/pack.hpp"
@@ -44,13 +46,20 @@ template <class R> struct SerialTeam {
 
   int d;
   Pack* top;  // bump arena: rows are released in reverse, as nodes are destroyed
-  SerialTeam(int d_, void* arena) : d(d_), top(static_cast<Pack*>(arena)) {}
+  Pack* end;
+  // arena: room for `rows` rows
+  SerialTeam(int d_, void* arena, int rows = 1 << 20) : d(d_), top(static_cast<Pack*>(arena)), end(top + std::int64_t(rows) * packs()) {}
 
   DB_HOST_FN int packs() const { return (d + W - 1) / W; }
   DB_HOST_FN int offset(int i) const { return i * W; }
-  DB_HOST_FN void alloc(Store& s) { s.p = top; top += packs(); }
+  DB_HOST_FN void alloc(Store& s) {
+    s.p = top;
+    top += packs();
+    if (top > end) full();
+  }
   DB_HOST_FN void release(Store& s) { top = s.p; }
   DB_HOST_FN void alloc_acc(AccStore& s) { alloc(s); }
+  [[noreturn]] __attribute__((noinline)) static void full() { throw std::length_error("row program: holds more rows at once than a team has room for"); }
   static DB_HOST_FN Acc acc0() { return Pack::splat(R(0)); }
   static DB_HOST_FN void fma(Acc& a, Pack p, Pack q) { a = a + p * q; }
   // Sums over the lanes of K accumulators, in one fixed order.

@@ -29,7 +29,7 @@ Var<Device, R> causal_attention(Var<Device, R> q, Var<Device, R> k, Var<Device, 
   if (rope.seq < s.seq || rope.head_dim != s.head_dim)
     fail<shape_error>("causal_attention: the rope table is for {} positions and head size {}, needs {} and {}", rope.seq, rope.head_dim, s.seq, s.head_dim);
   for (const auto& slot : slots)
-    if (slot.k.rows() != n || slot.v.rows() != n || slot.k_offset + s.kv_width() > slot.k.cols() || slot.v_offset + s.kv_width() > slot.v.cols())
+    if (slot.k_offset < 0 || slot.v_offset < 0 || slot.k.rows() != n || slot.v.rows() != n || slot.k_offset + s.kv_width() > slot.k.cols() || slot.v_offset + s.kv_width() > slot.v.cols())
       fail<shape_error>("causal_attention: a depth slot has keys {} from column {} and values {} from column {}, needs {} rows and {} columns", slot.k.shape().text(),
                         slot.k_offset, slot.v.shape().text(), slot.v_offset, n, s.kv_width());
   auto& tape = *q.tape;
@@ -43,7 +43,6 @@ Var<Device, R> causal_attention(Var<Device, R> q, Var<Device, R> k, Var<Device, 
   causal_attention_forward(tape.device(), s, rope, q.value(), k.value(), v.value(), out.out(), lse.out(), pointers());
   tape.record(2, [&tape, &rope, s, q, k, v, out, lse, slots, pointers] {
     const R* dout = tape.grad(out);
-    const auto dq = tape.accumulate(q), dk = tape.accumulate(k), dv = tape.accumulate(v);
     auto list = pointers();
     for (std::size_t i = 0; i < slots.size(); ++i) {
       const auto gradient = [&](Var<Device, R> x) {
@@ -54,6 +53,7 @@ Var<Device, R> causal_attention(Var<Device, R> q, Var<Device, R> k, Var<Device, 
       if (R* g = gradient(slots[i].k)) list[i].dk = g + slots[i].k_offset;
       if (R* g = gradient(slots[i].v)) list[i].dv = g + slots[i].v_offset;
     }
+    const auto dq = tape.accumulate(q), dk = tape.accumulate(k), dv = tape.accumulate(v);  // after the slots: k may be one
     causal_attention_backward<Device, R>(tape.device(), s, rope, q.value(), k.value(), v.value(), out.value(), lse.value(), dout,
                                          {dq.g, dq.add}, {dk.g, dk.add}, {dv.g, dv.add}, list);
   });

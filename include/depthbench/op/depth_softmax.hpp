@@ -27,7 +27,7 @@ Var<Device, R> mixer_keys(std::vector<Var<Device, R>> w, std::vector<Var<Device,
   tape.record(1, [&tape, w, g, keys, d, m] {
     const R* dk = tape.grad(keys);
     for (std::int64_t l = 0; l < m; ++l) {
-      const auto dw = tape.accumulate(w[l]), dg = tape.accumulate(g[l]);
+      const auto dw = tape.accumulate_always(w[l]), dg = tape.accumulate_always(g[l]);
       tape.device().template for_packs<R>(std::size_t(d), Product<R>{dk + l * d, g[l].value(), dw.g, dw.add});
       tape.device().template for_packs<R>(std::size_t(d), Product<R>{dk + l * d, w[l].value(), dg.g, dg.add});
     }
@@ -139,7 +139,7 @@ template <class Device, class R> class DepthBank {
     }
     auto& device = tape.device();
     const auto g = tape.shared_buffer(std::size_t(m * n));
-    const auto dv = tape.accumulate(s.v);
+    const auto dv = tape.accumulate_always(s.v);
     device.template for_packs<R>(std::size_t(n), DepthPullProbabilities<R>{uses.data(), s.r.value(), m, n, g.get()});
     {
       const auto timing = device.timed(Section::rows, 4.0 * m * n * d, double(m + 2 + dv.add) * n * d * sizeof(R));
@@ -147,7 +147,7 @@ template <class Device, class R> class DepthBank {
         depth_pull(team, s.v.value(), s.r.value(), uses.data(), m, g.get(), n, dv.g, dv.add, begin, end);
       });
     }
-    const auto dk = tape.accumulate(keys);
+    const auto dk = tape.accumulate_always(keys);
     if (!dk.add) device.zero(dk.g, std::size_t(keys.numel()));
     // Consumers are consecutive mixers save where a block was skipped: one product for each run of them.
     for (int first = 0; first < m;) {

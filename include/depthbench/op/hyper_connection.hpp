@@ -38,7 +38,7 @@ HyperTables<Device, R> hyper_tables(Var<Device, R> static_alpha, Var<Device, R> 
     const R *dw = tape.grad(t.w), *dscale = tape.grad(t.scale), *dtable = tape.grad(t.table);
     std::array<R*, 6> g;
     for (int i = 0; i < 6; ++i) {
-      const auto a = tape.accumulate(from[i]);
+      const auto a = tape.accumulate_always(from[i]);
       if (!a.add) tape.device().zero(a.g, std::size_t(from[i].numel()));
       g[i] = a.g;
     }

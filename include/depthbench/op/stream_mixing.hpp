@@ -27,7 +27,7 @@ template <class Device, class R> Var<Device, R> mix_streams(Var<Device, R> c, Mi
   auto y = tape.make({m.tokens, std::int64_t(count) * m.d});
   mix_forward(tape.device(), m, c.value(), x.value(), y.out());
   tape.record(1, [&tape, m, c, x, y] {
-    const auto dc = tape.accumulate(c), dx = tape.accumulate(x);
+    const auto dc = tape.accumulate_always(c), dx = tape.accumulate_always(x);
     if (!dc.add) tape.device().zero(dc.g, std::size_t(c.numel()));
     mix_backward(tape.device(), m, c.value(), x.value(), tape.grad(y), dc.g, dx.g, dx.add);
   });
@@ -42,7 +42,7 @@ template <class Device, class R> Var<Device, R> write_streams(Var<Device, R> c, 
   spread_forward(tape.device(), m, c.value(), x.value(), b.value(), y.out());
   tape.record(1, [&tape, m, c, x, b, y] {
     const R* dy = tape.grad(y);
-    const auto dc = tape.accumulate(c), db = tape.accumulate(b), dx = tape.accumulate(x);
+    const auto dc = tape.accumulate_always(c), db = tape.accumulate_always(b), dx = tape.accumulate_always(x);
     if (!dc.add) tape.device().zero(dc.g, std::size_t(c.numel()));
     spread_backward(tape.device(), m, c.value(), b.value(), dy, dc.g, db.g, db.add);
     tape.device().template for_packs<R>(std::size_t(x.numel()), Scale<R>{dy, dx.g, R(1), dx.add});
@@ -61,7 +61,7 @@ Var<Device, R> hyper_coefficients(Var<Device, R> z, Var<Device, R> scale, Var<De
   });
   tape.record(1, [&tape, z, scale, table, c, n, w, tokens] {
     const R* dc = tape.grad(c);
-    const auto dz = tape.accumulate(z), dscale = tape.accumulate(scale), dtable = tape.accumulate(table);
+    const auto dz = tape.accumulate_always(z), dscale = tape.accumulate_always(scale), dtable = tape.accumulate_always(table);
     for (const auto& [g, v] : {std::pair{dz, z}, std::pair{dscale, scale}, std::pair{dtable, table}})
       if (!g.add) tape.device().zero(g.g, std::size_t(v.numel()));
     tape.device().single([&] {

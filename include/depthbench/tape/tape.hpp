@@ -101,6 +101,13 @@ template <class Device, class R> class Tape {
     if (!s.grad) s.grad = device_->memory().template acquire<R>(std::size_t(s.shape.numel()));
     return {s.grad, std::exchange(*s.has_grad, true)};
   }
+  // The same for ops that cannot leave a gradient out: that of a constant goes to a buffer nobody reads.
+  Accumulate<R> accumulate_always(Variable x) {
+    Slot& s = slots_[base_of(x)];
+    if (s.wants_grad) return accumulate(x);
+    if (!s.grad) s.grad = acquire_buffer(std::size_t(s.shape.numel()));
+    return {s.grad, std::exchange(s.own_has_grad, true)};
+  }
   // The gradient of y so far, now the caller's to release (with release_buffer); y has none any more.
   R* take_grad(Variable y) {
     R* g = const_cast<R*>(grad(y));
@@ -230,6 +237,7 @@ template <class Device, class R> class Tape {
     }
   }
   void release(Slot& s) {
+    if (!s.wants_grad && s.grad) release_buffer(std::exchange(s.grad, nullptr), std::size_t(s.shape.numel()));
     if (s.owner != Owner::tape) return;
     if (s.value) release_buffer(s.value, std::size_t(s.shape.numel()));
     if (s.grad) release_buffer(s.grad, std::size_t(s.shape.numel()));
