@@ -70,14 +70,16 @@ template <class Device, class R> class Parameters {
   // Takes memory for values and gradients, and gives every parameter its initial value: a function of the seed, the
   // parameter's name and the element's index, so that no order of declaration or number of threads changes it.
   void allocate(std::uint64_t seed) {
-    if (value_) fail<config_error>("parameters: allocate() was called before");
-    value_ = static_cast<R*>(device_->memory().acquire(slab_bytes()));
-    grad_ = static_cast<R*>(device_->memory().acquire(slab_bytes()));
+    if (!value_) {  // a second call starts again, in place
+      value_ = static_cast<R*>(device_->memory().acquire(slab_bytes()));
+      grad_ = static_cast<R*>(device_->memory().acquire(slab_bytes()));
+    }
     device_->zero(value_, size_);
     device_->zero(grad_, size_);
     for (auto& p : list_) {
       p.value = value_ + p.offset;
       p.grad = grad_ + p.offset;
+      p.has_grad = false;
       initialize(p, seed);
     }
   }
