@@ -67,6 +67,9 @@ int dispatch(int argc, char** argv, const AddDesigns& add) {
   auto* p = app.add_subcommand("parity", "compare the model with golden cases in float64");
   p->add_option("cases", cases, "folders with case.json and tensors.safetensors")->required();
 
+  bool analysis = false;
+  p->add_flag("--analysis", analysis, "compare the analyses, of the cases that have an analysis.json");
+
   BenchOptions o;
   auto* b = app.add_subcommand("bench",
                                "measure products, row programs or whole steps against this machine's bounds");
@@ -97,7 +100,7 @@ int dispatch(int argc, char** argv, const AddDesigns& add) {
     if (problem.get_exit_code() == 0) return app.exit(problem);  // --help, --version
     return complain(2, std::string(problem.what()) + "; --help tells more");
   }
-  if (p->parsed()) return parity(cases);
+  if (p->parsed()) return parity(cases, analysis);
   if (b->parsed()) return bench(o);
   const Engine engine(add);
   if (t->parsed()) return train_command(engine, train);

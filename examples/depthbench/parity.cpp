@@ -2,20 +2,11 @@
 // One JSON line a case, exit 1 if any case fails.
 #include "parity.hpp"
 
-#include <fstream>
-#include <nlohmann/json.hpp>
-
-#include "depthbench/backend/cpu.hpp"
-#include "depthbench/io/safetensors.hpp"
-#include "depthbench/model/transformer.hpp"
-#include "instances.hpp"
 #include "depthbench/train/adamw.hpp"
+#include "golden_case.hpp"
 
 namespace depthbench::app {
 namespace {
-
-using Json = nlohmann::ordered_json;
-using Model = Transformer<Cpu, double>;
 
 // The golden README, section 6: relative to the largest entry of a tensor. Compact cases store float32.
 struct Limits {
@@ -34,18 +25,6 @@ struct Worst {
   }
 };
 
-double relative_error(std::span<const double> has, std::span<const double> needs, double floor = 0) {
-  if (has.size() != needs.size()) return std::numeric_limits<double>::infinity();
-  double largest = floor, error = 0;
-  for (const double x : needs) largest = std::max(largest, std::fabs(x));
-  for (std::size_t i = 0; i < has.size(); ++i) {
-    const double e = std::fabs(has[i] - needs[i]);
-    if (std::isnan(e)) return e;
-    error = std::max(error, e);
-  }
-  return largest > 0 ? error / largest : error;
-}
-
 // [sum p, sum p^2, sum p_i cos(0.37 i + 0.11)]
 std::array<double, 3> digest(std::span<const double> p) {
   std::array<double, 3> s{};
@@ -57,54 +36,16 @@ std::array<double, 3> digest(std::span<const double> p) {
   return s;
 }
 
-std::vector<std::int32_t> indices(const SafeTensors& file, const char* name) {
-  const auto wide = file.read_as<std::int64_t>(name);
-  return {wide.begin(), wide.end()};
-}
-
-Json read_json(const std::filesystem::path& path) {
-  std::ifstream in(path);
-  if (!in) fail<file_error>("parity: {} cannot be opened", path.string());
-  try {
-    return Json::parse(in);
-  } catch (const std::exception& e) {
-    fail<format_error>("parity: {} is not JSON: {}", path.string(), e.what());
-  }
-}
-
-ModelConfig config_of(const Json& c) {
-  ModelConfig m;
-  m.vocab_size = c.at("vocab_size");
-  m.d_model = c.at("d_model");
-  m.n_layers = c.at("n_layers");
-  m.n_heads = c.at("n_heads");
-  m.n_kv_heads = c.at("n_kv_heads");
-  m.ffn_hidden = c.at("ffn_hidden");
-  m.rope_theta = c.at("rope_theta");
-  m.norm_eps = c.at("norm_eps");
-  return m;
-}
-
 bool run_case(const std::filesystem::path& folder, Cpu& cpu, Json& line) {
-  const Json c = read_json(folder / "case.json");
-  const SafeTensors file(folder / "tensors.safetensors");
-  line["case"] = c.value("name", folder.filename().string());
+  GoldenCase golden(folder, cpu);
+  const Json& c = golden.json;
+  const SafeTensors& file = golden.file;
+  auto& model = *golden.model;
+  const auto &tokens = golden.tokens, &targets = golden.targets;
+  const int batch = golden.batch;
   line["design"] = c.at("design");
   const Limits limits(c.value("profile", "full") == "compact");
 
-  DesignOptions options;
-  for (const auto& [name, value] : c.at("design_options").items()) options.set(name, value.get<double>());
-  Model model(cpu, config_of(c), Designs<Cpu, double>().make(c.at("design"), options));
-  model.initialize(0);
-  if (model.parameters().numel() != c.at("param_count").get<std::int64_t>())
-    fail<format_error>("parity: the model has {} parameters, the case {}", model.parameters().numel(), c.at("param_count").get<std::int64_t>());
-  for (auto& p : model.parameters().list()) {
-    const auto values = file.read_as<double>("param." + p.name);
-    if (values.size() != std::size_t(p.numel())) fail<format_error>("parity: param.{} has {} elements, needs {}", p.name, values.size(), p.numel());
-    std::copy(values.begin(), values.end(), p.value);
-  }
-  const auto tokens = indices(file, "tokens"), targets = indices(file, "targets");
-  const int batch = c.at("batch");
   double labels = 0;
   for (const auto t : targets) labels += t != ignored_target;
 
@@ -172,18 +113,21 @@ bool run_case(const std::filesystem::path& folder, Cpu& cpu, Json& line) {
 
 }  // namespace
 
-int parity(const std::vector<std::string>& folders) {
+int parity(const std::vector<std::string>& folders, bool analysis) {
   Cpu cpu;
   bool all = true, any = false;
   for (const auto& folder : folders) {
     if (std::filesystem::is_regular_file(folder)) continue;  // parity DIR/*: the notes beside the cases are no cases
+    if (analysis && !std::filesystem::exists(std::filesystem::path(folder) / "analysis.json") &&
+        std::filesystem::exists(std::filesystem::path(folder) / "case.json"))
+      continue;  // a case without analyses
     any = true;
     Json line;
     line["case"] = std::filesystem::path(folder).filename().string();
     line["design"] = nullptr;
     bool ok = false;
     try {
-      ok = run_case(folder, cpu, line);
+      ok = analysis ? run_analysis_case(folder, cpu, line) : run_case(folder, cpu, line);
     } catch (const std::exception& e) {
       line["error"] = e.what();
     }
@@ -191,7 +135,7 @@ int parity(const std::vector<std::string>& folders) {
     fmt::print("{}\n", line.dump());
     all = all && ok;
   }
-  if (!any) fmt::print(stderr, "depthbench: parity: there is no case among the arguments\n");
+  if (!any) fmt::print(stderr, "depthbench: parity: there is no case{} among the arguments\n", analysis ? " with an analysis.json" : "");
   return all && any ? 0 : 1;
 }
 

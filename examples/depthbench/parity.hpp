@@ -3,5 +3,6 @@
 #include <vector>
 
 namespace depthbench::app {
-int parity(const std::vector<std::string>& folders);  // exit code
+// analysis: the analyses of the cases that have an analysis.json, instead.
+int parity(const std::vector<std::string>& folders, bool analysis = false);  // exit code
 }

@@ -6,6 +6,7 @@
 #pragma once
 #include <memory>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 #include "depthbench/core/profile.hpp"
@@ -60,6 +61,7 @@ template <class Device, class R> class DepthBank {
     if (first < 0 || m < 1 || last >= keys_.rows())
       fail<shape_error>("depth bank: mixers {} to {} of {} do not exist", first, last, keys_.rows());
     Source s{v, tape.make({n}), tape.make({m, n}), id, first, last};
+    state_->published.insert_or_assign(v.id, s);
     {
       const auto timing = tape.device().timed(Section::rows, 2.0 * n * d, 1.0 * n * d * sizeof(R));
       tape.device().template for_tiles<R>(int(n), depth_tile, int(d), [&](auto& team, int begin, int end) {
@@ -70,6 +72,21 @@ template <class Device, class R> class DepthBank {
     tape.record(2, [&tape, s, keys = keys_, state = state_.get()] { pull(tape, s, keys, *state); }, Tape<Device, R>::Pull::yes);
     return s;
   }
+
+  // The source that v was published as.
+  const Source& source(Variable v) const {
+    const auto it = state_->published.find(v.id);
+    if (it == state_->published.end()) fail<tape_error>("depth bank: a value of shape {} was never published", v.shape().text());
+    return it->second;
+  }
+
+  // The same bank, whose mixer l is to be passed over.
+  DepthBank bypassing(int mixer) const {
+    DepthBank other = *this;
+    other.bypassed_ = mixer;
+    return other;
+  }
+  bool bypassed(int mixer) const { return mixer == bypassed_; }
 
   // probabilities, if not null, receives the softmax weights (sources, N).
   Variable read(std::span<const Source> sources, int mixer, R* probabilities = nullptr) const {
@@ -114,6 +131,7 @@ template <class Device, class R> class DepthBank {
     Shared go, lse, dots;  // released when the last of its sources has pulled
   };
   struct State {
+    std::unordered_map<int, Source> published; // by the value's place on the tape
     std::vector<Reader> readers;             // by mixer
     std::vector<std::vector<int>> by_source; // mixers that have a gradient for the source
     std::vector<int>& consumers(int id) {
@@ -164,6 +182,7 @@ template <class Device, class R> class DepthBank {
 
   Variable keys_;
   double eps_;
+  int bypassed_ = -1;
   std::shared_ptr<State> state_;
 };
 

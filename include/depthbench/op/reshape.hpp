@@ -1,5 +1,5 @@
 // reshape: the same numbers under another shape, without a copy (the gradient is shared too).
-// ones:    a constant vector of ones (d)
+// ones:    a constant vector of ones (d);   zeros: constant zeros of any shape
 #pragma once
 #include "depthbench/tape/tape.hpp"
 
@@ -16,6 +16,13 @@ template <class Device, class R> Var<Device, R> ones(Tape<Device, R>& tape, std:
   tape.device().single([&] { std::fill(data.get(), data.get() + d, R(1)); });
   tape.keep(data);
   return tape.constant(data.get(), {d});
+}
+
+template <class Device, class R> Var<Device, R> zeros(Tape<Device, R>& tape, Shape shape) {
+  const auto data = tape.shared_buffer(std::size_t(shape.numel()));
+  tape.device().zero(data.get(), std::size_t(shape.numel()));
+  tape.keep(data);
+  return tape.constant(data.get(), shape);
 }
 
 }  // namespace depthbench

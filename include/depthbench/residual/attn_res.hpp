@@ -33,30 +33,34 @@ template <class Device, class R> class AttnRes final : public Residual<Device, R
 
   State open(Variable x) override {
     State carry = mixers_.open(*x.tape);
-    publish(carry, x);
+    mixers_.publish(carry, x, 0, 1, mixers_.count());
     return carry;
   }
   Variable read(State& carry, int k) override {
     auto& tape = *carry.values[0].tape;
     if (k == 0) return rms_norm(carry.values[0], tape.use(*gain_[0]), norm_eps_);
-    return rms_norm(mixture(carry, k), tape.use(*gain_[k]), mixers_.eps);              // (N, d)
+    return rms_norm(mixers_.mixture(carry, k), tape.use(*gain_[k]), mixers_.eps);      // (N, d)
   }
-  void write(State& carry, Variable y, int) override { publish(carry, y); }
-  Variable close(State& carry) override { return mixture(carry, mixers_.count()); }
-  Variable state(State& carry, int block) override { return block == 0 ? carry.values[0] : mixture(carry, 2 * block); }
+  void write(State& carry, Variable y, int k) override { mixers_.publish(carry, y, k + 1, k + 1, mixers_.count()); }  // v_{k+1}
+  Variable close(State& carry) override { return mixers_.mixture(carry, mixers_.count()); }
+  Variable state(State& carry, int block) override { return read_out(carry, block); }
   double head_eps(const ResidualShape&) const override { return mixers_.eps; }
 
- private:
-  using Mixers = DepthMixers<Device, R>;
-
-  typename Mixers::Published described(int j) const { return {j, std::max(j, 1), mixers_.count()}; }  // source j: mixers j .. K
-  void publish(State& carry, Variable v) const {
-    const auto d = described(int(carry.values.size()) / 3);
-    mixers_.publish(carry, v, d.id, d.first, d.last);
+  Variable read_out(State& carry, int block) override {
+    return block == 0 ? carry.values[0] : mixers_.mixture(carry, 2 * block);
   }
-  Variable mixture(State& carry, int k) const { return mixers_.mixture(carry, k, [this](int j) { return described(j); }); }
+  void skip(State& carry, int block, FirstRun first) override {
+    if (const Variable x = carry.values[0]; block == 0 && first == FirstRun::embedding)
+      mixers_.publish(carry, reshape(x, x.shape()), 2, 2, mixers_.count());
+    mixers_.bypass(carry, 2 * block + 2);
+  }
+  void swap(Parameters<Device, R>& p, int i, int j) override { mixers_.swap(p, i, j); }
+  std::optional<Join> join(State& carry, int k) override {
+    return mixers_.join(carry, k, [](int output) { return output; });
+  }
 
-  Mixers mixers_;
+ private:
+  DepthMixers<Device, R> mixers_;
   std::vector<Parameter<R>*> gain_;  // one a sublayer, (d)
   double norm_eps_ = 0;
 };

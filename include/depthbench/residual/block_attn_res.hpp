@@ -37,7 +37,7 @@ template <class Device, class R> class BlockAttnRes final : public Residual<Devi
     norm_eps_ = shape.norm_eps;
   }
 
-  // carry: the sources in order; before write(k) there is a running sum if k >= 1, the last source, closed if k mod S = 0
+  // carry: the sources in order; before write(k) the last is the running sum, closed if k mod S = 0 (for k = 0 there is none)
   State open(Variable x) override {
     State carry = mixers_.open(*x.tape);
     mixers_.publish(carry, x, 0, 1, mixers_.count());
@@ -46,40 +46,49 @@ template <class Device, class R> class BlockAttnRes final : public Residual<Devi
   Variable read(State& carry, int k) override {
     auto& tape = *carry.values[0].tape;
     if (k == 0) return rms_norm(carry.values[0], tape.use(*gain_[0]), norm_eps_);
-    return rms_norm(mixture(carry, k), tape.use(*gain_[k]), mixers_.eps);              // (N, d)
+    return rms_norm(mixers_.mixture(carry, k), tape.use(*gain_[k]), mixers_.eps);      // (N, d)
   }
   void write(State& carry, Variable y, int k) override {
-    Variable sum = y;
-    if (k % size_ != 0) {  // the running sum goes on: it replaces its predecessor
-      sum = add(carry.values[carry.values.size() - 3], y);
-      carry.values.resize(carry.values.size() - 3);
-    }
-    mixers_.publish(carry, sum, k + 1, k + 1, last_reader(k));
+    if (k % size_ == 0 || mixers_.newest(carry).id == 0) return run(carry, y, k);
+    const Variable sum = add(mixers_.newest(carry).v, y);  // the running sum goes on: it replaces its predecessor
+    mixers_.drop_newest(carry);
+    run(carry, sum, k);
   }
-  Variable close(State& carry) override { return mixture(carry, mixers_.count()); }
+  Variable close(State& carry) override { return mixers_.mixture(carry, mixers_.count()); }
   Variable state(State& carry, int block) override {
-    if (block == 0) return carry.values[0];
-    if (block == mixers_.count() / 2 || 2 * block % size_ == 0) return mixture(carry, 2 * block);
-    return carry.values[carry.values.size() - 3];
+    if (block == mixers_.count() / 2 || 2 * block % size_ == 0) return read_out(carry, block);
+    return mixers_.newest(carry).v;
   }
   double head_eps(const ResidualShape&) const override { return mixers_.eps; }
 
- private:
-  using Mixers = DepthMixers<Device, R>;
+  Variable read_out(State& carry, int block) override {
+    return block == 0 ? carry.values[0] : mixers_.mixture(carry, 2 * block);
+  }
+  void skip(State& carry, int block, FirstRun first) override {
+    const auto newest = mixers_.newest(carry);
+    const Variable same = reshape(newest.v, newest.v.shape());
+    if (newest.id != 0) {  // the running sum passes on unchanged, and closes where the next block says
+      mixers_.drop_newest(carry);
+      run(carry, same, 2 * block + 1);
+    } else if (first == FirstRun::embedding) {
+      run(carry, same, 2 * block + 1);
+    }
+    const int next = 2 * block + 2;
+    if (next % size_ == 0 || next == mixers_.count()) mixers_.bypass(carry, next);
+  }
+  void swap(Parameters<Device, R>& p, int i, int j) override { mixers_.swap(p, i, j); }
+  std::optional<Join> join(State& carry, int k) override {
+    return mixers_.join(carry, k, [this](int output) { return (output - 1) / size_ * size_ + 1; });
+  }
 
-  // The sum after sublayer k: read by mixer k + 1, and by all later ones if that closes it.
-  int last_reader(int k) const { return (k + 1) % size_ == 0 ? mixers_.count() : k + 1; }
-  Variable mixture(State& carry, int k) const {  // at mixer k: group j - 1 ended with sublayer j S - 1, the running one with k - 1
-    const int newest = int(carry.values.size()) / 3 - 1;
-    return mixers_.mixture(carry, k, [&](int j) -> typename Mixers::Published {
-      if (j == 0) return {0, 1, mixers_.count()};
-      const int sublayer = j == newest ? k - 1 : j * size_ - 1;
-      return {sublayer + 1, sublayer + 1, last_reader(sublayer)};
-    });
+ private:
+  // Publishes the sum after sublayer k: read by mixer k + 1, and by all later ones if that closes it.
+  void run(State& carry, Variable sum, int k) const {
+    mixers_.publish(carry, sum, k + 1, k + 1, (k + 1) % size_ == 0 ? mixers_.count() : k + 1);
   }
 
   int size_;
-  Mixers mixers_;
+  DepthMixers<Device, R> mixers_;
   std::vector<Parameter<R>*> gain_;  // one a sublayer, (d)
   double norm_eps_ = 0;
 };

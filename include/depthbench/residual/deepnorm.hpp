@@ -12,11 +12,11 @@
 #include <cmath>
 
 #include "depthbench/op/layer_norm.hpp"
-#include "depthbench/residual/design.hpp"
+#include "depthbench/residual/one_stream.hpp"
 
 namespace depthbench {
 
-template <class Device, class R> class DeepNorm final : public Residual<Device, R> {
+template <class Device, class R> class DeepNorm final : public OneStream<Device, R> {
  public:
   using typename Residual<Device, R>::Variable;
   using typename Residual<Device, R>::State;
@@ -29,13 +29,10 @@ template <class Device, class R> class DeepNorm final : public Residual<Device, 
     eps_ = shape.norm_eps;
   }
   void declare(Parameters<Device, R>& p, const ResidualShape& shape) override { gain_ = declare_branch_norms(p, shape); }
-  State open(Variable x) override { return {{x}, nullptr}; }                     // (N, d)
   Variable read(State& carry, int) override { return carry.values[0]; }
   void write(State& carry, Variable y, int k) override {
     carry.values[0] = add_layer_norm(carry.values[0], y, y.tape->use(*gain_[k]), eps_, alpha_);
   }
-  Variable close(State& carry) override { return carry.values[0]; }
-  Variable state(State& carry, int) override { return carry.values[0]; }
 
   double init_scale(Weight w) const override { return w == Weight::q || w == Weight::k ? 1 : beta_; }
 

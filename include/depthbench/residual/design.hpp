@@ -16,6 +16,7 @@
 #include "depthbench/op/add.hpp"
 #include "depthbench/op/causal_attention.hpp"
 #include "depthbench/op/rms_norm.hpp"
+#include "depthbench/residual/interventions.hpp"
 #include "depthbench/residual/shape.hpp"
 
 namespace depthbench {
@@ -58,6 +59,18 @@ template <class Device_, class R_> class Residual {
 
   // The depth state z_l: what the carry holds before block l, for l = L after the last.
   virtual Variable state(State& carry, int block) = 0;
+
+  // ---- asked by the analyses (analysis/); a design of one stream need not say anything
+  // r_l: what the head would read if the model ended before block l, l = 0 .. L.
+  virtual Variable read_out(State& carry, int) { return close(carry); }
+  // Leaves a block out. Called after read(2 block) in place of the block's sublayers; the carry is then ready for
+  // read(2 block + 2), or for close after the last block.
+  virtual void skip(State&, int, FirstRun) {}
+  // Exchanges what belongs to blocks i and j; a second call restores it, bit for bit.
+  virtual void swap(Parameters<Device, R>& parameters, int i, int j) { exchange_blocks(parameters, i, j); }
+  // With which weights outputs of earlier sublayers reach the input of sublayer k, and how its own output is taken up.
+  // Called after read(k), for k = K before close.   None: the design has no such weights (a norm on the stream).
+  virtual std::optional<Join> join(State&, int) { return std::nullopt; }
 
   // Designs that also keep keys and values over depth: what attention k attends to beside the past, and what it leaves
   // behind. k and v (N, kv width) are as projected, not rotated.

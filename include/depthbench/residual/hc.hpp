@@ -76,6 +76,22 @@ template <class Device, class R> class Hc final : public Residual<Device, R> {
 
   double init_scale(Weight w) const override { return w == Weight::out || w == Weight::w2 ? 1 / std::sqrt(double(n_)) : 1; }
 
+  std::optional<Join> join(State& carry, int k) override {
+    const std::size_t tokens = std::size_t(carry.values[0].rows()), n = std::size_t(n_), w = n + 2;
+    Join j{n_, std::vector<double>(tokens * n, 1.0), {}, {}, {}};
+    if (k == int(connection_.size())) return j;                            // the read-out: their sum
+    const auto c = carry.values[1].tape->host(carry.values[1]);            // (N, n, n + 2)
+    j.map.resize(tokens * n * n);
+    j.write.resize(tokens * n);
+    for (std::size_t t = 0; t < tokens; ++t) for (std::size_t s = 0; s < n; ++s) {
+      const R* row = &c[(t * n + s) * w];
+      j.read[t * n + s] = row[0];
+      j.write[t * n + s] = row[n + 1];
+      for (std::size_t o = 0; o < n; ++o) j.map[(t * n + o) * n + s] = row[o + 1];
+    }
+    return j;
+  }
+
  private:
   static constexpr double stream_eps = 1e-8;  // of the streams' own norm; OLMo-core hyper_connections.py
 

@@ -10,11 +10,11 @@
 //   source: DepthBench block `keel`.   Departs from the paper: the last norm stays; the initial values are the common ones.
 //   dead at initialisation: nothing.
 #pragma once
-#include "depthbench/residual/design.hpp"
+#include "depthbench/residual/one_stream.hpp"
 
 namespace depthbench {
 
-template <class Device, class R> class Keel final : public Residual<Device, R> {
+template <class Device, class R> class Keel final : public OneStream<Device, R> {
  public:
   using typename Residual<Device, R>::Variable;
   using typename Residual<Device, R>::State;
@@ -27,7 +27,6 @@ template <class Device, class R> class Keel final : public Residual<Device, R> {
     alpha_ = shape.sublayers;
     eps_ = shape.norm_eps;
   }
-  State open(Variable x) override { return {{x}, nullptr}; }                     // (N, d)
   Variable read(State& carry, int k) override {
     const Variable x = carry.values[0];
     return rms_norm(x, x.tape->use(*gain_[k]), eps_);                            // (N, d)
@@ -36,8 +35,6 @@ template <class Device, class R> class Keel final : public Residual<Device, R> {
     Variable& x = carry.values[0];
     x = k == 0 ? add(x, y) : post_norm_write(x, y, y.tape->use(*outer_[k]), eps_, weight(k));
   }
-  Variable close(State& carry) override { return carry.values[0]; }
-  Variable state(State& carry, int) override { return carry.values[0]; }
 
   Variable advance(State& carry, Variable y, int k) override {
     auto& tape = *y.tape;

@@ -11,11 +11,11 @@
 #pragma once
 #include <cmath>
 
-#include "depthbench/residual/design.hpp"
+#include "depthbench/residual/one_stream.hpp"
 
 namespace depthbench {
 
-template <class Device, class R> class Lns final : public Residual<Device, R> {
+template <class Device, class R> class Lns final : public AddingStream<Device, R> {
  public:
   using typename Residual<Device, R>::Variable;
   using typename Residual<Device, R>::State;
@@ -24,27 +24,28 @@ template <class Device, class R> class Lns final : public Residual<Device, R> {
 
   void declare(Parameters<Device, R>& p, const ResidualShape& shape) override {
     gain_ = declare_branch_norms(p, shape);
+    for (int i = 0; i < shape.sublayers / 2; ++i) factor_.push_back(1 / std::sqrt(double(i + 1)));
     eps_ = shape.norm_eps;
   }
-  State open(Variable x) override { return {{x}, nullptr}; }                     // (N, d)
   Variable read(State& carry, int k) override {
     const Variable x = carry.values[0];
-    return rms_norm(x, x.tape->use(*gain_[k]), eps_, factor(k));                 // (N, d)
+    return rms_norm(x, x.tape->use(*gain_[k]), eps_, factor_[k / 2]);                 // (N, d)
   }
-  void write(State& carry, Variable y, int) override { carry.values[0] = add(carry.values[0], y); }
-  Variable close(State& carry) override { return carry.values[0]; }
-  Variable state(State& carry, int) override { return carry.values[0]; }
 
   Variable advance(State& carry, Variable y, int k) override {
-    const auto [next, u] = add_rms_norm(carry.values[0], y, y.tape->use(*gain_[k + 1]), eps_, factor(k + 1));
+    const auto [next, u] = add_rms_norm(carry.values[0], y, y.tape->use(*gain_[k + 1]), eps_, factor_[(k + 1) / 2]);
     carry.values[0] = next;
     return u;
   }
 
- private:
-  static double factor(int k) { return 1 / std::sqrt(double(k / 2 + 1)); }
+  void swap(Parameters<Device, R>& p, int i, int j) override {  // the factor is a property of the block, though no parameter
+    exchange_blocks(p, i, j);
+    std::swap(factor_[i], factor_[j]);
+  }
 
+ private:
   std::vector<Parameter<R>*> gain_;  // one a sublayer, (d)
+  std::vector<double> factor_;       // s_i, one a block
   double eps_ = 0;
 };
 

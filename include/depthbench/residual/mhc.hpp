@@ -74,6 +74,21 @@ template <class Device, class R> class Mhc final : public Residual<Device, R> {
 
   double init_scale(Weight w) const override { return w == Weight::out || w == Weight::w2 ? 1 / std::sqrt(double(n_)) : 1; }
 
+  std::optional<Join> join(State& carry, int k) override {
+    const std::size_t tokens = std::size_t(carry.values[0].rows()), n = std::size_t(n_);
+    Join j{n_, std::vector<double>(tokens * n, 1.0 / n_), {}, {}, {}};
+    if (k == int(connection_.size())) return j;                            // the read-out: their mean
+    const auto c = carry.values[2].tape->host(carry.values[2]);            // (n^2 + 2 n, N)
+    j.map.resize(tokens * n * n);
+    j.write.resize(tokens * n);
+    for (std::size_t t = 0; t < tokens; ++t) for (std::size_t o = 0; o < n; ++o) {
+      j.read[t * n + o] = c[o * tokens + t];
+      j.write[t * n + o] = c[(n + o) * tokens + t];
+      for (std::size_t i = 0; i < n; ++i) j.map[(t * n + o) * n + i] = c[(2 * n + o * n + i) * tokens + t];
+    }
+    return j;
+  }
+
  private:
   int n_, iterations_;
   double norm_eps_ = 0;

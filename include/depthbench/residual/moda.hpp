@@ -13,11 +13,12 @@
 //   dead: nothing; the last block has no W_kv.
 #pragma once
 #include "depthbench/op/linear.hpp"
-#include "depthbench/residual/design.hpp"
+#include "depthbench/op/reshape.hpp"
+#include "depthbench/residual/one_stream.hpp"
 
 namespace depthbench {
 
-template <class Device, class R> class Moda final : public Residual<Device, R> {
+template <class Device, class R> class Moda final : public AddingStream<Device, R> {
  public:
   using typename Residual<Device, R>::Variable;
   using typename Residual<Device, R>::State;
@@ -34,14 +35,10 @@ template <class Device, class R> class Moda final : public Residual<Device, R> {
   }
 
   // carry: x (N, d), then for every block passed k, v (N, kv) and the FFN's keys and values side by side (N, 2 kv)
-  State open(Variable x) override { return {{x}, nullptr}; }
   Variable read(State& carry, int k) override {
     const Variable x = carry.values[0];
     return leave_ffn_keys(carry, rms_norm(x, x.tape->use(*gain_[k]), eps_), k);                  // (N, d)
   }
-  void write(State& carry, Variable y, int) override { carry.values[0] = add(carry.values[0], y); }
-  Variable close(State& carry) override { return carry.values[0]; }
-  Variable state(State& carry, int) override { return carry.values[0]; }
 
   Variable advance(State& carry, Variable y, int k) override {
     const auto [next, u] = add_rms_norm(carry.values[0], y, y.tape->use(*gain_[k + 1]), eps_);
@@ -59,6 +56,14 @@ template <class Device, class R> class Moda final : public Residual<Device, R> {
     return slots;
   }
   void leave_keys(State& carry, Variable k, Variable v, int) override { carry.values.insert(carry.values.end(), {k, v}); }
+
+  void skip(State& carry, int block, FirstRun) override {  // its slots stay in the softmax, as zeros
+    const std::int64_t n = carry.values[0].rows();
+    for (const std::int64_t width : {kv_width_, kv_width_, 2 * kv_width_}) {
+      if (std::size_t(block) == kv_.size() && width == 2 * kv_width_) break;
+      carry.values.push_back(zeros(*carry.values[0].tape, {n, width}));
+    }
+  }
 
   std::string branch_name(int k) const override { return sublayer_name(k) + (k % 2 == 0 ? ".attention" : ".feed_forward"); }
 

@@ -8,11 +8,11 @@
 //   source: OLMo-core block `default`.   Departs from the paper: RMSNorm in place of LayerNorm.
 //   dead at initialisation: nothing.
 #pragma once
-#include "depthbench/residual/design.hpp"
+#include "depthbench/residual/one_stream.hpp"
 
 namespace depthbench {
 
-template <class Device, class R> class PreLn final : public Residual<Device, R> {
+template <class Device, class R> class PreLn final : public AddingStream<Device, R> {
  public:
   using typename Residual<Device, R>::Variable;
   using typename Residual<Device, R>::State;
@@ -23,14 +23,10 @@ template <class Device, class R> class PreLn final : public Residual<Device, R> 
     gain_ = declare_branch_norms(p, shape);
     eps_ = shape.norm_eps;
   }
-  State open(Variable x) override { return {{x}, nullptr}; }                     // (N, d)
   Variable read(State& carry, int k) override {
     const Variable x = carry.values[0];
     return rms_norm(x, x.tape->use(*gain_[k]), eps_);                            // (N, d)
   }
-  void write(State& carry, Variable y, int) override { carry.values[0] = add(carry.values[0], y); }
-  Variable close(State& carry) override { return carry.values[0]; }
-  Variable state(State& carry, int) override { return carry.values[0]; }
 
   Variable advance(State& carry, Variable y, int k) override {
     const Variable x = carry.values[0];

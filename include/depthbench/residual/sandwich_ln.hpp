@@ -9,11 +9,11 @@
 //   source: OLMo-core block `peri_norm`.   Departs from the paper: no norm of the embedding.
 //   dead at initialisation: nothing.
 #pragma once
-#include "depthbench/residual/design.hpp"
+#include "depthbench/residual/one_stream.hpp"
 
 namespace depthbench {
 
-template <class Device, class R> class SandwichLn final : public Residual<Device, R> {
+template <class Device, class R> class SandwichLn final : public OneStream<Device, R> {
  public:
   using typename Residual<Device, R>::Variable;
   using typename Residual<Device, R>::State;
@@ -25,7 +25,6 @@ template <class Device, class R> class SandwichLn final : public Residual<Device
     outer_ = declare_outer_norms(p, shape, 0);
     eps_ = shape.norm_eps;
   }
-  State open(Variable x) override { return {{x}, nullptr}; }                     // (N, d)
   Variable read(State& carry, int k) override {
     const Variable x = carry.values[0];
     return rms_norm(x, x.tape->use(*gain_[k]), eps_);                            // (N, d)
@@ -33,14 +32,16 @@ template <class Device, class R> class SandwichLn final : public Residual<Device
   void write(State& carry, Variable y, int k) override {
     carry.values[0] = sandwich_write(carry.values[0], y, y.tape->use(*outer_[k]), eps_);
   }
-  Variable close(State& carry) override { return carry.values[0]; }
-  Variable state(State& carry, int) override { return carry.values[0]; }
 
   Variable advance(State& carry, Variable y, int k) override {
     auto& tape = *y.tape;
     const auto [next, u] = sandwich_advance(carry.values[0], y, tape.use(*outer_[k]), tape.use(*gain_[k + 1]), eps_);
     carry.values[0] = next;
     return u;
+  }
+
+  std::optional<Join> join(State& carry, int) override {  // of the outputs after their outer norm
+    return Join::additive(std::size_t(carry.values[0].rows()));
   }
 
  private:

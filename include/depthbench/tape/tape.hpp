@@ -120,6 +120,12 @@ template <class Device, class R> class Tape {
   std::shared_ptr<R> shared_buffer(std::size_t n) { return shared(acquire_buffer(n), n); }
   R* acquire_buffer(std::size_t n) { return device_->memory().template acquire<R>(n); }
   void release_buffer(R* p, std::size_t n) { device_->memory().release(p, n * sizeof(R)); }
+  // A copy of x's numbers for the caller.
+  std::vector<R> host(Variable x) {
+    std::vector<R> v(std::size_t(x.numel()));
+    device_->copy(v.data(), x.value(), v.size());
+    return v;
+  }
   // Lives until clear(): state that several ops of a step share.
   void keep(std::shared_ptr<void> state) { kept_.push_back(std::move(state)); }
 

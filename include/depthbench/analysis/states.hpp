@@ -1,0 +1,37 @@
+// Depth states on the host: the numbers that the analyses of geometry compare.
+#pragma once
+#include <cmath>
+
+#include "depthbench/analysis/sample.hpp"
+#include "depthbench/model/transformer.hpp"
+
+namespace depthbench {
+
+// Runs f() without recording and gives back all that it took from the device.
+template <class Device, class R, class F> void without_trace(Tape<Device, R>& tape, const F& f) {
+  tape.no_grad([&] {
+    f();
+    return std::vector<Var<Device, R>>{};
+  });
+}
+
+// A state, row by row: (N, width); width is d, or n d where there are streams.
+template <class R> struct HostState {
+  std::vector<R> x;
+  std::size_t width = 0;
+  const R* row(std::size_t t) const { return x.data() + t * width; }
+  std::size_t rows() const { return x.size() / width; }
+};
+template <class Device, class R> HostState<R> host_state(Var<Device, R> z) {
+  return {z.tape->host(z), std::size_t(z.cols())};
+}
+
+template <class R> double dot(const R* a, const R* b, std::size_t n) {
+  double s[8] = {};  // eight sums: they fill a vector register, in one fixed order
+  std::size_t i = 0;
+  for (; i + 8 <= n; i += 8) for (std::size_t k = 0; k < 8; ++k) s[k] += double(a[i + k]) * double(b[i + k]);
+  for (; i < n; ++i) s[0] += double(a[i]) * double(b[i]);
+  return ((s[0] + s[1]) + (s[2] + s[3])) + ((s[4] + s[5]) + (s[6] + s[7]));
+}
+
+}  // namespace depthbench
