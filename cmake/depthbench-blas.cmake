@@ -2,7 +2,8 @@
 # One file for the build tree and for the installed package, so that both find what the machine at hand has.
 #
 #   DEPTHBENCH_GEMM   AUTO (whatever exists, never fails) | ONEDNN | CBLAS | BUILTIN
-#   defines           DEPTHBENCH_HAS_ONEDNN=1, DEPTHBENCH_HAS_CBLAS=1 (AUTO: may be both; CBLAS then serves fp64)
+#   defines           DEPTHBENCH_HAS_ONEDNN=1, DEPTHBENCH_HAS_CBLAS=1 (AUTO: may be both; CBLAS then serves fp64),
+#                     DEPTHBENCH_HAS_LAPACK=1 where the CBLAS library is LAPACK too
 #   sets              depthbench_blas_found (a sentence), depthbench_blas_error (why what was asked for is not there)
 #
 # oneDNN's own CMake package is not used: Debian's asks for OpenCL's development files, which it does not install.
@@ -67,6 +68,13 @@ if(DEPTHBENCH_GEMM MATCHES "^(AUTO|CBLAS)$")
       INTERFACE_INCLUDE_DIRECTORIES "${DEPTHBENCH_CBLAS_INCLUDE_DIR}")
     set_property(TARGET depthbench::blas APPEND PROPERTY INTERFACE_LINK_LIBRARIES "${DEPTHBENCH_CBLAS_LIBRARY}")
     list(APPEND depthbench_blas_found "CBLAS (${DEPTHBENCH_CBLAS_LIBRARY})")
+    # OpenBLAS brings LAPACK along; two of the analyses ask for it
+    depthbench_try_library(DEPTHBENCH_LAPACK_WORKS "" "${DEPTHBENCH_CBLAS_LIBRARY}" "
+      extern \"C\" void dgesdd_(); extern \"C\" void dgelsd_();
+      int main(int argc, char**) { if (argc > 9) { dgesdd_(); dgelsd_(); } return 0; }")
+    if(DEPTHBENCH_LAPACK_WORKS)
+      set_property(TARGET depthbench::blas APPEND PROPERTY INTERFACE_COMPILE_DEFINITIONS DEPTHBENCH_HAS_LAPACK=1)
+    endif()
   elseif(DEPTHBENCH_GEMM STREQUAL "CBLAS")
     set(depthbench_blas_error "DEPTHBENCH_GEMM=CBLAS, but no CBLAS was found (libopenblas-serial-dev)")
   endif()

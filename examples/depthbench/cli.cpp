@@ -58,6 +58,22 @@ int dispatch(int argc, char** argv, const AddDesigns& add) {
                 "evaluate all of this file or folder instead of the run's held-out part");
   e->add_flag("--json", eval.json, "one JSON object");
 
+  AnalyzeArgs analyze;
+  auto* y = app.add_subcommand("analyze", "effective depth of a trained model: ten analyses, into its folder");
+  y->add_option("target", analyze.target, "run folder or checkpoint")->required();
+  y->add_option("settings", analyze.settings, "settings key=value of data.*, run.*");
+  y->add_option("--only", analyze.only, "e.g. angular,causal")->delimiter(',');
+  y->add_option("--out", analyze.out, "folder of the tables; by default analysis/ beside the checkpoint");
+  y->add_option("--windows", analyze.windows, "windows of text; by default each analysis's published number")->check(CLI::PositiveNumber);
+  y->add_option("--seq-len", analyze.seq_len, "their tokens; by default as published, no longer than in training")->check(CLI::Range(2, 1 << 20));
+  y->add_option("--rows", analyze.rows, "windows of one forward pass")->check(CLI::PositiveNumber);
+  y->add_option("--seed", analyze.seed, "of where the windows lie");
+  y->add_flag("--embedding-runs", analyze.embedding_runs, "AttnRes without block 0: the embedding is the running sum, as in the released probe");
+  y->add_flag("--force", analyze.force, "do again what is done");
+  std::string kinds = "analyses:\n";
+  for (const auto& kind : analysis_kinds()) kinds += fmt::format("  {:<12} {}\n", kind.name, kind.meaning);
+  y->footer(kinds);
+
   InfoArgs info;
   auto* i = app.add_subcommand("info", "about this program, or about a run or checkpoint");
   i->add_option("target", info.target, "run folder or checkpoint");
@@ -106,6 +122,7 @@ int dispatch(int argc, char** argv, const AddDesigns& add) {
   if (t->parsed()) return train_command(engine, train);
   if (s->parsed()) return sweep_command(engine, sweep);
   if (e->parsed()) return eval_command(engine, eval);
+  if (y->parsed()) return analyze_command(engine, analyze);
   return info_command(engine, info);
 }
 

@@ -26,6 +26,16 @@ struct EvalArgs {
   std::vector<std::string> settings;  // of data.*, run.*, train.seq_len, train.micro_batch
   bool json = false;
 };
+struct AnalyzeArgs {
+  std::string target;  // a run's folder, or a checkpoint
+  std::string out;     // folder of the tables; by default analysis/ beside the checkpoint
+  std::vector<std::string> only;      // analyses, by default all
+  std::vector<std::string> settings;  // of data.*, run.*
+  int windows = 0, seq_len = 0;       // 0: as published, with windows no longer than those trained on
+  int rows = 4;                       // windows of one forward pass
+  std::uint64_t seed = 42;
+  bool embedding_runs = false, force = false;
+};
 struct InfoArgs {
   std::string target;  // empty: about the program
   bool json = false;
@@ -34,6 +44,7 @@ struct InfoArgs {
 int train_command(const Engine& engine, const TrainArgs& args);
 int sweep_command(const Engine& engine, const SweepArgs& args);
 int eval_command(const Engine& engine, const EvalArgs& args);
+int analyze_command(const Engine& engine, const AnalyzeArgs& args);
 int info_command(const Engine& engine, const InfoArgs& args);
 
 // Defaults, then the file (if any), then key=value.

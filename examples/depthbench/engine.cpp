@@ -30,6 +30,9 @@ struct Held : Model {
                           const EvaluationProgress& progress) override {
     return evaluate(model, tape, set, rows, progress);
   }
+  Finding analyze(const std::string& name, const Sample& sample, const AnalysisOptions& options) override {
+    return run_analysis(name, model, tape, sample, options);
+  }
   Cpu cpu;
   Transformer32 model;
   Tape<Cpu, float> tape;
@@ -56,6 +59,9 @@ struct Trained final : Training {
   ValidationLoss validate(const ValidationSet& set, std::int64_t rows,
                           const EvaluationProgress& progress) override {
     return evaluate(model, trainer->tape(), set, rows, progress);
+  }
+  Finding analyze(const std::string& name, const Sample& sample, const AnalysisOptions& options) override {
+    return run_analysis(name, model, trainer->tape(), sample, options);
   }
 
   Cpu cpu;

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "analyses.hpp"
 #include "app.hpp"
 #include "config.hpp"
 #include "data.hpp"
@@ -31,6 +32,7 @@ class Model {
   virtual ~Model() = default;
   virtual ValidationLoss validate(const ValidationSet& set, std::int64_t rows,
                                   const EvaluationProgress& progress = {}) = 0;
+  virtual Finding analyze(const std::string& name, const Sample& sample, const AnalysisOptions& options) = 0;
 };
 
 // A model in training.

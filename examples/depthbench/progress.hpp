@@ -33,4 +33,21 @@ class Progress {
   std::chrono::steady_clock::time_point last_{};
 };
 
+// One line, redrawn in place on a terminal, with the share done and the time left; elsewhere a line every half minute.
+class Line {
+ public:
+  explicit Line(std::string label) : label_(std::move(label)), terminal_(is_terminal()) {}
+  ~Line() { clear(); }
+  Line(const Line&) = delete;
+  Line& operator=(const Line&) = delete;
+  void show(std::int64_t done, std::int64_t of);
+  void clear();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  std::string label_;
+  bool terminal_, drawn_ = false;
+  Clock::time_point start_ = Clock::now(), last_ = start_;
+};
+
 }  // namespace depthbench::app

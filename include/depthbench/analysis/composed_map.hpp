@@ -41,12 +41,11 @@ std::optional<ComposedMap> composed_map(Transformer<Device, R>& model, Tape<Devi
   o.batches(sample, [&](int first, int count) {
     const std::size_t tokens = std::size_t(count) * std::size_t(T);
     std::vector<double> p, next, after(tokens), single(tokens), value(tokens);
-    streams = streams && detail::walk_joins(model, tape, sample, first, count, [&](int k, const Join& join) {
+    if (!streams) return;
+    const bool known = detail::walk_joins(model, tape, sample, first, count, [&](int k, const Join& join) {
       const int n = join.streams;
-      if (n < 2) {
-        streams = false;
-        return;
-      }
+      streams = streams && n > 1;
+      if (!streams) return;
       const std::size_t nn = std::size_t(n * n);
       if (c.streams == 0) c = {n, {1, K}, {1, K}, {n, n}, {1, n}, {}};
       if (p.empty()) {
@@ -87,6 +86,7 @@ std::optional<ComposedMap> composed_map(Transformer<Device, R>& model, Tape<Devi
         for (int b = 0; b < n; ++b) add(c.product(a, b), p, nn, std::size_t(a * n + b));
       }
     });
+    streams = streams && known;
     o.report(first + count, sample.windows());
   });
   if (!streams) return std::nullopt;

@@ -83,6 +83,12 @@ template <class Device, class R> class Pass {
     k_ += 2;
     if (!done()) u_ = model_->residual->read(carry_, k_);
   }
+  // Goes on from state z. False, and nothing is changed, where a state does not determine what the design carries.
+  bool replace(Variable z) {
+    if (!model_->residual->replace(carry_, z)) return false;
+    if (!done()) u_ = model_->residual->read(carry_, k_);
+    return true;
+  }
   Variable finish() { return model_->norm(model_->residual->close(carry_)); }  // (N, d)
 
  private:

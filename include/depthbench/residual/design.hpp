@@ -66,6 +66,8 @@ template <class Device_, class R_> class Residual {
   // Leaves a block out. Called after read(2 block) in place of the block's sublayers; the carry is then ready for
   // read(2 block + 2), or for close after the last block.
   virtual void skip(State&, int, FirstRun) {}
+  // Makes z the depth state, as if the blocks so far had left it; false where a state does not determine the carry.
+  virtual bool replace(State&, Variable) { return false; }
   // Exchanges what belongs to blocks i and j; a second call restores it, bit for bit.
   virtual void swap(Parameters<Device, R>& parameters, int i, int j) { exchange_blocks(parameters, i, j); }
   // With which weights outputs of earlier sublayers reach the input of sublayer k, and how its own output is taken up.

@@ -76,6 +76,10 @@ template <class Device, class R> class Hc final : public Residual<Device, R> {
 
   double init_scale(Weight w) const override { return w == Weight::out || w == Weight::w2 ? 1 / std::sqrt(double(n_)) : 1; }
 
+  bool replace(State& carry, Variable z) override {
+    carry.values = {z};
+    return true;
+  }
   std::optional<Join> join(State& carry, int k) override {
     const std::size_t tokens = std::size_t(carry.values[0].rows()), n = std::size_t(n_), w = n + 2;
     Join j{n_, std::vector<double>(tokens * n, 1.0), {}, {}, {}};

@@ -12,6 +12,10 @@ template <class Device, class R> class OneStream : public Residual<Device, R> {
   State open(Variable x) override { return {{x}, nullptr}; }                     // (N, d)
   Variable close(State& carry) override { return carry.values[0]; }
   Variable state(State& carry, int) override { return carry.values[0]; }
+  bool replace(State& carry, Variable z) override {
+    carry.values[0] = z;
+    return true;
+  }
 };
 
 // One stream to which every sublayer's output is added as it is.

@@ -132,13 +132,20 @@ template <class Device, class R> class Tape {
   // ---- backward
   // Runs everything recorded, in reverse, from loss (a scalar) with d loss / d loss = seed.
   void backward(Variable loss, R seed = R(1)) {
+    backward_since({0, 0}, loss, seed);
+    clear();
+  }
+  // The same for what was recorded after the mark, all of which is then forgotten; what was there before stays.
+  struct Mark { int nodes, slots; };
+  Mark mark() const { return {int(nodes_.size()), int(slots_.size())}; }
+  void backward_since(Mark mark, Variable loss, R seed = R(1)) {
     if (loss.tape != this) fail<tape_error>("backward: the loss is a value of another tape");
-    if (nodes_.empty()) fail<tape_error>("backward: nothing was recorded (already run, or inside no_grad)");
+    if (int(nodes_.size()) == mark.nodes) fail<tape_error>("backward: nothing was recorded (already run, or inside no_grad)");
     if (loss.numel() != 1) fail<shape_error>("backward: the loss has shape {}, needs a scalar", loss.shape().text());
     const auto [g, add] = accumulate(loss);
     device_->copy(g, &seed, 1);
-    unwind(0);
-    clear();
+    unwind(mark.nodes);
+    release_slots(mark.slots);
   }
   // Forgets everything; parameters and their gradients stay.
   void clear() {
@@ -147,9 +154,23 @@ template <class Device, class R> class Tape {
     kept_.clear();
   }
 
+  // Nothing is recorded while the result lives; values stay.
+  class Paused {
+   public:
+    explicit Paused(Tape& tape) : tape_(tape), was_(std::exchange(tape.recording_, false)) {}
+    ~Paused() { tape_.recording_ = was_; }
+    Paused(const Paused&) = delete;
+    Paused& operator=(const Paused&) = delete;
+
+   private:
+    Tape& tape_;
+    bool was_;
+  };
+  [[nodiscard]] Paused pause() { return Paused(*this); }
+
   // Runs f() without recording and keeps only the values it returns (a range of Variables).
   template <class F> auto no_grad(F&& f) {
-    const Resume resume{*this, std::exchange(recording_, false)};
+    const Paused paused(*this);
     const int first = int(slots_.size());
     auto kept = f();
     keep_only(first, kept);
@@ -202,11 +223,6 @@ template <class Device, class R> class Tape {
     int first_output;
     Pull pull;
     std::unique_ptr<AnyClosure> closure;
-  };
-  struct Resume {
-    Tape& tape;
-    bool was;
-    ~Resume() { tape.recording_ = was; }
   };
 
   std::shared_ptr<R> shared(R* p, std::size_t n) {
