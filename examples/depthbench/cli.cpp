@@ -74,6 +74,23 @@ int dispatch(int argc, char** argv, const AddDesigns& add) {
   for (const auto& kind : analysis_kinds()) kinds += fmt::format("  {:<12} {}\n", kind.name, kind.meaning);
   y->footer(kinds);
 
+  ReportArgs report;
+  auto* r = app.add_subcommand("report", "one page over any runs: losses, effective depth, how to do it again");
+  r->add_option("runs", report.runs, "run folders, or folders that hold some")->required();
+  r->add_option("--out", report.out, "folder of the report, by default report");
+  r->add_flag("--published", report.published, "also the 400M losses that the paper reports, marked as such");
+
+  TaskArgs task;
+  auto* k = app.add_subcommand("task", "train a grid of models on k-hop induction, a task of known depth");
+  k->add_option("settings", task.settings, settings_help);
+  k->add_option("--config", task.config, "TOML file");
+  k->add_option("--out", task.out, "folder of the results")->required();
+  k->add_option("--hops", task.task.max_hops, "most hops of a sample")->check(CLI::Range(0, 1000));
+  k->add_option("--letters", task.task.letters)->check(CLI::Range(2, 1000));
+  k->add_option("--seq-len", task.task.seq, "tokens of a sample, the number of hops among them")->check(CLI::Range(3, 1 << 16));
+  k->add_option("--tests", task.tests, "fresh samples for each number of hops")->check(CLI::PositiveNumber);
+  k->footer("grid: sweep.designs sweep.shapes sweep.lrs sweep.seeds; also train.steps train.global_batch_tokens model.n_heads");
+
   InfoArgs info;
   auto* i = app.add_subcommand("info", "about this program, or about a run or checkpoint");
   i->add_option("target", info.target, "run folder or checkpoint");
@@ -123,6 +140,8 @@ int dispatch(int argc, char** argv, const AddDesigns& add) {
   if (s->parsed()) return sweep_command(engine, sweep);
   if (e->parsed()) return eval_command(engine, eval);
   if (y->parsed()) return analyze_command(engine, analyze);
+  if (r->parsed()) return report_command(engine, report);
+  if (k->parsed()) return task_command(engine, task);
   return info_command(engine, info);
 }
 

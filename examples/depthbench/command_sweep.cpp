@@ -89,7 +89,7 @@ int sweep_command(const Engine& engine, const SweepArgs& args) {
   RunConfig config = read_config({}, args.config, args.settings, Command::sweep);
   locate(config.data);
   const auto data = open_data(config.data);
-  const std::vector<GridRun> grid = grid_of(engine, config, *data);
+  const std::vector<GridRun> grid = grid_of(engine, config, data->corpus.vocab_size());
   const fs::path out = args.out;
   Results results = collect_results(grid, out);
   if (args.dry_run) {
@@ -98,6 +98,7 @@ int sweep_command(const Engine& engine, const SweepArgs& args) {
   }
 
   const StopRequests stop;
+  const ReportFacts facts{data->described, data->unigram_entropy, config.data.validation == "documents", false};
   fs::create_directories(out / "runs");
   fmt::print("{}\nunigram entropy of the held-out part {:.4f} nats; {} threads, products by {}, {}\n",
              data->described, data->unigram_entropy,
@@ -124,7 +125,7 @@ int sweep_command(const Engine& engine, const SweepArgs& args) {
     const Summary s = train_run(engine, *data, run.config, folder, anew ? Start::anew : Start::resume, stop,
                                 {label, 0, left, false});
     results = collect_results(grid, out);
-    write_report(results, *data, config, out);
+    write_report(results, facts, out);
     if (s.status == Status::interrupted) {
       fmt::print("{}interrupted after step {} of {}; the same command goes on\n", label, s.steps,
                  s.total_steps);
@@ -139,7 +140,7 @@ int sweep_command(const Engine& engine, const SweepArgs& args) {
                  now.left > 0 ? fmt::format("  (left: about {})", time_text(now.left / now.rate())) : "");
     std::fflush(stdout);
   }
-  write_report(results, *data, config, out);
+  write_report(results, facts, out);
   print_results(results);
   for (const auto& w : results.warnings) fmt::print("warning: {}\n", w);
   fmt::print("report: {}\n", (out / "index.html").string());

@@ -36,6 +36,17 @@ struct AnalyzeArgs {
   std::uint64_t seed = 42;
   bool embedding_runs = false, force = false;
 };
+struct ReportArgs {
+  std::vector<std::string> runs;  // run folders, or folders that hold some
+  std::string out;                // folder of the report, by default "report"
+  bool published = false;
+};
+struct TaskArgs {
+  std::string config, out;
+  std::vector<std::string> settings;  // as of sweep
+  KHop task{4, 8, 64};
+  int tests = 256;  // samples a number of hops
+};
 struct InfoArgs {
   std::string target;  // empty: about the program
   bool json = false;
@@ -45,6 +56,8 @@ int train_command(const Engine& engine, const TrainArgs& args);
 int sweep_command(const Engine& engine, const SweepArgs& args);
 int eval_command(const Engine& engine, const EvalArgs& args);
 int analyze_command(const Engine& engine, const AnalyzeArgs& args);
+int report_command(const Engine& engine, const ReportArgs& args);
+int task_command(const Engine& engine, const TaskArgs& args);
 int info_command(const Engine& engine, const InfoArgs& args);
 
 // Defaults, then the file (if any), then key=value.

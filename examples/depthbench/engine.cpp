@@ -98,6 +98,61 @@ std::unique_ptr<Model> Engine::open(const RunConfig& c, const std::string& check
   return held;
 }
 
+TaskScore Engine::solve(const RunConfig& c, const KHop& task, int tests, const TaskProgress& progress) const {
+  const auto start = std::chrono::steady_clock::now();
+  Cpu cpu(c.threads);
+  cpu.set_products(c.train.precision == Precision::fp32 ? Products::fp32 : Products::bf16);
+  Transformer32 model(cpu, c.model, make_design(*designs_, c));
+  model.initialize(c.train.seed);
+  Tape<Cpu, float> tape(cpu);
+  Adamw<Cpu, float> adamw(model.parameters(), c.train.adamw);
+  const std::size_t T = std::size_t(task.seq);
+  const auto rows_of = [&](std::uint64_t seed, std::uint64_t first, int rows, int hops, std::vector<std::int32_t>& tokens, std::vector<std::int32_t>& targets) {
+    tokens.resize(std::size_t(rows) * T);
+    targets.resize(tokens.size());
+    for (std::size_t r = 0; r < std::size_t(rows); ++r)
+      task.sample(seed, first + r, std::span(tokens).subspan(r * T, T), std::span(targets).subspan(r * T, T), hops);
+  };
+  TaskScore score;
+  std::vector<std::int32_t> tokens, targets;
+  const std::int64_t steps = c.train.steps, tail = std::max<std::int64_t>(1, steps / 10);
+  const int rows = int(c.train.batch_tokens / task.seq);
+  for (std::int64_t step = 1; step <= steps; ++step) {
+    rows_of(c.train.data_seed, std::uint64_t(step - 1) * std::uint64_t(rows), rows, -1, tokens, targets);
+    const double labels = double(std::count_if(targets.begin(), targets.end(), [](auto t) { return t != ignored_target; }));
+    const auto loss = model.loss(tape, tokens, targets, rows, labels);
+    const double value = double(*loss.value());
+    tape.backward(loss);
+    adamw.step(learning_rate(step, steps, c.train.warmup_steps(steps), c.train.lr, c.train.final_lr_fraction));
+    if (step > steps - tail) score.train_loss += value / double(tail);
+    score.diverged = score.diverged || !std::isfinite(value);
+    if (score.diverged) break;
+    progress(step, steps, value);
+  }
+  for (int k = 0; k <= task.max_hops && !score.diverged; ++k) {
+    double right = 0, answered = 0;
+    for (int done = 0; done < tests; done += rows) {
+      const int now = std::min(rows, tests - done);
+      rows_of(c.train.data_seed + 1, std::uint64_t(done), now, k, tokens, targets);  // another seed: none was trained on
+      tape.no_grad([&] {
+        const auto z = tape.host(model.logits(tape, tokens, now));
+        const std::size_t V = std::size_t(c.model.vocab_size);
+        for (std::size_t i = 0; i < targets.size(); ++i) {
+          if (targets[i] == ignored_target) continue;
+          const auto row = z.begin() + std::ptrdiff_t(i * V);
+          ++answered;
+          right += std::max_element(row, row + std::ptrdiff_t(V)) - row == targets[i];
+        }
+        return std::vector<Var<Cpu, float>>{};
+      });
+      tape.clear();
+    }
+    score.accuracy.push_back(answered > 0 ? right / answered : 0);
+  }
+  score.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return score;
+}
+
 std::string Engine::gemm_name() { return Cpu::gemm_name(); }
 int Engine::hardware_threads() { return std::max(1, int(std::thread::hardware_concurrency())); }
 std::string Engine::vector_width() {

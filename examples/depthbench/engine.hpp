@@ -11,6 +11,7 @@
 #include "app.hpp"
 #include "config.hpp"
 #include "data.hpp"
+#include "depthbench/data/k_hop.hpp"
 
 namespace depthbench {
 struct StepRecord;
@@ -48,6 +49,15 @@ class Training : public Model {
   virtual int threads() const = 0;
 };
 
+// A model trained on samples of a task, each seen once, and how often it answers right.
+struct TaskScore {
+  std::vector<double> accuracy;  // by number of hops, over answered places of fresh samples
+  double train_loss = 0;         // of the last tenth of the steps
+  double seconds = 0;
+  bool diverged = false;
+};
+using TaskProgress = std::function<void(std::int64_t step, std::int64_t of, double loss)>;
+
 // Configs here are resolved ones.
 class Engine {
  public:
@@ -60,6 +70,9 @@ class Engine {
   std::unique_ptr<Training> train(const RunConfig& config, const Data& data) const;
   // The weights of a checkpoint, with or without an optimizer.
   std::unique_ptr<Model> open(const RunConfig& config, const std::string& checkpoint) const;
+
+  // train.batch_tokens a step, of windows of task.seq; tested on `tests` fresh samples for each number of hops.
+  TaskScore solve(const RunConfig& config, const KHop& task, int tests, const TaskProgress& progress) const;
 
   static std::string gemm_name();
   static int hardware_threads();

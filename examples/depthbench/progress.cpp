@@ -82,12 +82,12 @@ void Progress::draw(const std::string& line) {
   drawn_ = true;
 }
 
-void Line::show(std::int64_t done, std::int64_t of) {
+void Line::show(std::int64_t done, std::int64_t of, const std::string& more) {
   const auto now = Clock::now();
   if (now - last_ < (terminal_ ? std::chrono::milliseconds(100) : std::chrono::milliseconds(30000))) return;
   last_ = now;
   const double share = double(done) / double(of), seconds = std::chrono::duration<double>(now - start_).count();
-  const auto text = fmt::format("  {} {:3.0f} %  {}/{}  ETA {}", label_, 100 * share, done, of, time_text(seconds / share * (1 - share)));
+  const auto text = fmt::format("  {} {:3.0f} %  {}/{}{}  ETA {}", label_, 100 * share, done, of, more, time_text(seconds / share * (1 - share)));
   if (terminal_) fmt::print("\r{}\033[K", text);
   else fmt::print("{}\n", text);
   std::fflush(stdout);

@@ -40,7 +40,7 @@ class Line {
   ~Line() { clear(); }
   Line(const Line&) = delete;
   Line& operator=(const Line&) = delete;
-  void show(std::int64_t done, std::int64_t of);
+  void show(std::int64_t done, std::int64_t of, const std::string& more = {});
   void clear();
 
  private:

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "depthbench/io/atomic_file.hpp"
-#include "report_page.hpp"
+#include "published.hpp"
 #include "svg.hpp"
 #include "words.hpp"
 
@@ -129,27 +129,56 @@ Chart rate_chart(const Results& results) {
   return c;
 }
 
+Chart published_chart(const Results& results) {
+  Chart c;
+  c.title = "reported validation loss of 400M models against aspect ratio";
+  c.width = 600;
+  c.height = 360;
+  double low = 1e300, high = -1e300, least = 1e300, most = 0;
+  std::vector<double> ratios;
+  int color = int(results.designs.size());
+  for (const auto& p : published_losses) {
+    const auto at = std::find(results.designs.begin(), results.designs.end(), p.design);
+    ChartSeries s{p.design, (at == results.designs.end() ? color++ : int(at - results.designs.begin())) % chart_colors, {}, true};
+    for (std::size_t i = 0; i < p.loss.size(); ++i) {
+      if (p.loss[i] == 0) continue;
+      const double ratio = double(published_widths[i]) / published_layers[i];
+      s.points.push_back({ratio, p.loss[i], 0, 0, fmt::format("{}, L = {}: {} as reported", p.design, published_layers[i], p.loss[i])});
+      low = std::min(low, p.loss[i]);
+      high = std::max(high, p.loss[i]);
+      least = std::min(least, ratio);
+      most = std::max(most, ratio);
+    }
+    c.series.push_back(std::move(s));
+  }
+  for (std::size_t i = 0; i < published_layers.size(); ++i) ratios.push_back(double(published_widths[i]) / published_layers[i]);
+  c.legend = false;
+  c.x = {"d / L", least / 1.15, most * 1.15, true, ratios};
+  c.y = fitted_axis("reported validation loss, nats a token", low, high, 0.1);
+  return c;
+}
+
 }  // namespace
 
-void write_report(const Results& results, const Data& data, const RunConfig& config,
-                  const std::filesystem::path& out) {
+void write_report(const Results& results, const ReportFacts& facts, const std::filesystem::path& out) {
   const auto write = [&](const char* name, const std::string& text) {
     write_file_atomically(out / name, [&](AtomicFile& f) { f.write(text); });
   };
   Pictures pictures;
   if (!results.best.empty()) {
-    const Chart main = aspect_chart(results, data.unigram_entropy);
+    const Chart main = aspect_chart(results, facts.unigram_entropy);
     pictures.aspect = chart_svg(main);
-    for (const auto& [name, chart] : curve_charts(results, data.unigram_entropy))
+    for (const auto& [name, chart] : curve_charts(results, facts.unigram_entropy))
       pictures.curves.emplace_back(name, chart_svg(chart));
     std::set<double> rates;
     for (const auto& p : results.points) rates.insert(p.lr);
     if (rates.size() > 1) pictures.rates = chart_svg(rate_chart(results));
     write("loss_by_aspect_ratio.svg", chart_svg_file(main));
   }
+  if (facts.published) pictures.published = chart_svg(published_chart(results));
   write("results.csv", results_csv(results));
   write("results.json", results_json(results));
-  write("index.html", report_page(results, data, config, pictures, out));
+  write("index.html", report_page(results, facts, pictures));
 }
 
 }  // namespace depthbench::app

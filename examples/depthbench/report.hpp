@@ -5,12 +5,10 @@
 #pragma once
 #include <filesystem>
 
-#include "data.hpp"
-#include "results.hpp"
+#include "report_page.hpp"
 
 namespace depthbench::app {
 
-void write_report(const Results& results, const Data& data, const RunConfig& config,
-                  const std::filesystem::path& out);
+void write_report(const Results& results, const ReportFacts& facts, const std::filesystem::path& out);
 
 }  // namespace depthbench::app

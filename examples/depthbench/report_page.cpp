@@ -4,6 +4,8 @@
 #include <cmath>
 #include <set>
 
+#include "depth_sections.hpp"
+#include "published.hpp"
 #include "svg.hpp"
 #include "words.hpp"
 
@@ -33,6 +35,11 @@ code{font:.86rem ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;overflow-w
 pre{margin:6px 0;padding:10px 14px;border:1px solid var(--faint);border-radius:8px;overflow-x:auto}
 .warning{border-left:4px solid var(--c1);padding:4px 12px;margin:8px 0}
 details{margin:6px 0}summary{cursor:pointer}
+h3{font-size:1rem;margin:30px 0 4px}h4{font-size:.9rem;margin:14px 0 4px;color:var(--soft)}
+.multiples{display:grid;grid-template-columns:repeat(auto-fill,minmax(170px,1fr));gap:14px}
+.multiples figcaption{font-size:.86rem;margin:4px 0}.key-line{max-width:300px}
+table.small th,table.small td{padding:1px 6px 1px 0;font-size:.75rem}
+@media print{details{display:none}figure{break-inside:avoid}}
 )";
 
 std::string dot(const Results& r, const std::string& design) {
@@ -122,8 +129,7 @@ std::string reproduce(const Results& results) {
 
 }  // namespace
 
-std::string report_page(const Results& results, const Data& data, const RunConfig& config,
-                        const Pictures& pictures, const std::filesystem::path&) {
+std::string report_page(const Results& results, const ReportFacts& facts, const Pictures& pictures) {
   std::set<std::pair<int, int>> shapes;
   std::int64_t most = 0;
   std::size_t done = 0;
@@ -136,14 +142,13 @@ std::string report_page(const Results& results, const Data& data, const RunConfi
     return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s");
   };
   const auto& first = *results.rows.front().run;
-  const bool documents = config.data.validation == "documents";
 
   std::string b;
   b += fmt::format("<h1>Depth against width: {} at {}</h1>\n",
                    plural(results.designs.size(), "residual design"), plural(shapes.size(), "shape"));
   b += fmt::format("<p class=\"soft\">Models of up to {} parameters, {} steps of {} tokens. {}</p>\n",
                    count_text(double(most)), first.steps, first.config.train.batch_tokens,
-                   escape_html(data.described));
+                   escape_html(facts.described));
   if (done < results.rows.size())
     b += fmt::format("<p class=\"warning\">{} of {} runs are done; the same command goes on.</p>\n", done,
                      results.rows.size());
@@ -158,7 +163,7 @@ std::string report_page(const Results& results, const Data& data, const RunConfi
         std::any_of(results.best.begin(), results.best.end(), [](const Point& p) { return p.runs > 1; })
             ? "Points are means over seeds, bars their range. "
             : "",
-        data.unigram_entropy, pictures.aspect, loss_table(results));
+        facts.unigram_entropy, pictures.aspect, loss_table(results));
     b += "<h2>Loss curves</h2>\n<p class=\"soft\">Training loss, a running mean over one fortieth of the "
          "run; the dashed line is the unigram entropy. ";
     for (const auto& design : results.designs) b += dot(results, design) + "&ensp;";
@@ -169,11 +174,22 @@ std::string report_page(const Results& results, const Data& data, const RunConfi
     if (!pictures.rates.empty())
       b += fmt::format("<h2>Learning rates</h2>\n<figure class=\"wide\">{}</figure>\n", pictures.rates);
   }
+  b += depth_sections(results);
+  if (!pictures.published.empty()) {
+    b += "<h2>Reported elsewhere</h2>\n<p class=\"soft\">Losses of 400M models as their authors report them (arXiv 2609.32534, figure 2; other data, size "
+         "and tokenizer). Nothing here was measured by this program; compare the order of the lines, not their height.</p>\n<p class=\"small\">";
+    int color = int(results.designs.size());
+    for (const auto& p : published_losses) {
+      const auto at = std::find(results.designs.begin(), results.designs.end(), p.design);
+      b += fmt::format("<span class=\"dot c{}\"></span>{}&ensp;", (at == results.designs.end() ? color++ : int(at - results.designs.begin())) % chart_colors, p.design);
+    }
+    b += fmt::format("</p>\n<figure class=\"wide\">{}</figure>\n", pictures.published);
+  }
   b += fmt::format(
       "<h2>All runs</h2>\n<p class=\"soft\">Bold: the best rate of the design. Train loss is the mean over "
       "the last 5 % of the steps; validation is {}. Also as "
       "<a href=\"results.csv\">results.csv</a> and <a href=\"results.json\">results.json</a>.</p>\n{}\n",
-      documents ? "by document, the true mean a predicted token" : "over packed windows", run_table(results));
+      facts.by_document ? "by document, the true mean a predicted token" : "over packed windows", run_table(results));
   b += "<h2>Do it again</h2>\n<p class=\"soft\">The same seeds give the same bits on the same machine, with "
        "any number of threads.</p>\n" +
        reproduce(results);

@@ -5,16 +5,20 @@
 #include <utility>
 #include <vector>
 
-#include "data.hpp"
 #include "results.hpp"
 
 namespace depthbench::app {
 
+struct ReportFacts {  // what the runs share
+  std::string described;       // their data
+  double unigram_entropy = 0;  // of the held-out part, nats
+  bool by_document = false;    // how validation was taken
+  bool published = false;      // show reported losses beside
+};
 struct Pictures {
-  std::string aspect, rates;                                // empty: there is none
+  std::string aspect, rates, published;                     // empty: there is none
   std::vector<std::pair<std::string, std::string>> curves;  // "L = 4, d = 64", picture
 };
-std::string report_page(const Results& results, const Data& data, const RunConfig& config,
-                        const Pictures& pictures, const std::filesystem::path& out);
+std::string report_page(const Results& results, const ReportFacts& facts, const Pictures& pictures);
 
 }  // namespace depthbench::app

@@ -73,10 +73,14 @@ std::string field(const std::string& text) {
 }  // namespace
 
 Results collect_results(const std::vector<GridRun>& grid, const std::filesystem::path& out) {
+  return collect_results(grid, [&](const GridRun& run) { return out / "runs" / run.name; });
+}
+
+Results collect_results(const std::vector<GridRun>& grid, const std::function<std::filesystem::path(const GridRun&)>& folder) {
   Results results;
   constexpr double nan = std::numeric_limits<double>::quiet_NaN();
   for (const auto& run : grid) {
-    Result r{&run, out / "runs" / run.name, {}, 0};
+    Result r{&run, folder(run), {}, 0};
     if (const auto s = read_summary(r.folder / "summary.json")) r.summary = *s;
     if (r.summary.status == Status::unfinished)
       r.summary.train_loss = r.summary.validation_loss = r.summary.published_loss = nan;

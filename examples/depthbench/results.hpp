@@ -1,6 +1,7 @@
 // What the runs of a sweep came to, and which learning rate served each design best.
 #pragma once
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,8 @@ struct Results {
 // Reads the summaries under `out`/runs. Best rate of a design: the lowest mean over shapes of the loss, among
 // rates at which no run of the design diverged (or all rates, where every one diverged somewhere).
 Results collect_results(const std::vector<GridRun>& grid, const std::filesystem::path& out);
+// The same with runs in folders of their own; `folder` is asked once a run, in order.
+Results collect_results(const std::vector<GridRun>& grid, const std::function<std::filesystem::path(const GridRun&)>& folder);
 
 // One row a run: design, n_layers, d_model, aspect_ratio, parameters, lr, seed, steps, tokens, train_loss,
 // val_loss, best_lr, seconds, status. Losses that do not exist are empty.

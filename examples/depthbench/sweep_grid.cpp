@@ -8,7 +8,7 @@ namespace depthbench::app {
 
 double GridRun::flops() const { return flops_per_token(config, parameters) * double(tokens()); }
 
-std::vector<GridRun> grid_of(const Engine& engine, const RunConfig& config, const Data& data) {
+std::vector<GridRun> grid_of(const Engine& engine, const RunConfig& config, std::int64_t data_vocab) {
   SweepConfig s = config.sweep;
   if (s.designs.empty()) s.designs = {config.design};
   if (s.shapes.empty()) s.shapes = {{config.model.n_layers, config.model.d_model}};
@@ -32,7 +32,7 @@ std::vector<GridRun> grid_of(const Engine& engine, const RunConfig& config, cons
           c.train.lr = lr;
           c.train.seed = seed;
           c.options = options_of(c, engine.designs());
-          resolve(c, data.corpus.vocab_size());
+          resolve(c, data_vocab);
           run.name = run_name(c);
           run.parameters = engine.count(c);
           run.steps = total_steps(c.train, run.parameters.total());

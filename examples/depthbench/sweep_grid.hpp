@@ -3,7 +3,6 @@
 #include <string>
 #include <vector>
 
-#include "data.hpp"
 #include "engine.hpp"
 
 namespace depthbench::app {
@@ -20,6 +19,6 @@ struct GridRun {
 
 // What the sweep section leaves out is taken from the other keys: one design, one shape, one rate, one seed.
 //   throws config_error: an unknown design, a shape no model can have, two runs of one name
-std::vector<GridRun> grid_of(const Engine& engine, const RunConfig& config, const Data& data);
+std::vector<GridRun> grid_of(const Engine& engine, const RunConfig& config, std::int64_t data_vocab);
 
 }  // namespace depthbench::app

@@ -1,6 +1,7 @@
 // The closed-form memory estimate of --dry-run against what runs took.
 #include <nlohmann/json.hpp>
 
+#include <cmath>
 #include "tests/app/app.hpp"
 #include "tests/catch.hpp"
 

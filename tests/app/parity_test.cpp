@@ -59,3 +59,35 @@ TEST_CASE("app: a case that is not there or not right fails, and the others are 
   CHECK(cases[1]["logits"].get<double>() > 1e-8);
   CHECK(cases[2]["ok"] == true);
 }
+
+TEST_CASE("app: the analyses of every design agree with the independent ones") {
+  const TempFolder folder;
+  const std::string golden = std::string(DEPTHBENCH_SOURCE_DIR) + "/tests/golden/";
+  std::vector<std::string> args{"parity", "--analysis"};
+  for (const auto& entry : std::filesystem::directory_iterator(golden))
+    if (entry.is_directory()) args.push_back(entry.path().string());
+  const Outcome o = app(folder, args);
+  CHECK(o.exit == 0);
+  const auto cases = lines(o.out);
+  REQUIRE(cases.size() == 10);  // the cases without analysis.json are passed over
+  for (const auto& c : cases) {
+    INFO(c.dump());
+    CHECK(c["ok"] == true);
+    for (const char* key : {"angular_distance", "causal_score", "pruning_delta", "permutation_score", "early_exit_ce", "kl_final", "top5_overlap"})
+      CHECK(c[key].get<double>() < 1e-9);
+  }
+}
+
+TEST_CASE("app: an analysis that differs is told") {
+  const TempFolder folder;
+  const std::string good = std::string(DEPTHBENCH_SOURCE_DIR) + "/tests/golden/pre_ln_medium";
+  std::filesystem::create_directory(folder / "changed");
+  for (const char* file : {"case.json", "tensors.safetensors"})
+    std::filesystem::copy_file(good + "/" + file, folder / ("changed/" + std::string(file)));
+  Json j = Json::parse(read_whole(good + "/analysis.json"));
+  j["causal_score"][0][1] = j["causal_score"][0][1].get<double>() * (1 + 1e-7);
+  folder.write("changed/analysis.json", j.dump());
+  const Outcome o = app(folder, {"parity", "--analysis", (folder / "changed").string()});
+  CHECK(o.exit == 1);
+  CHECK(lines(o.out)[0]["ok"] == false);
+}
