@@ -49,8 +49,8 @@ template <class Device, class R> class Transformer {
   Variable forward(Tape<Device, R>& tape, Tokens tokens, int batch, Activations activations = Activations::keep, const Observer& observe = {}) {
     const AttentionShape shape = attention_shape(tokens, batch);
     if (rope_.seq < shape.seq) rope_ = RopeTable<R>(shape.seq, config_.head_dim(), config_.rope_theta);
-    auto carry = residual_->open(embedding(tokens, tape.use(*embedding_)));
-    Variable u = residual_->read(carry, 0);
+    auto carry = by_design(tape, [&](auto& design) { return design.open(embed(tape, tokens)); });
+    Variable u = by_design(tape, [&](auto& design) { return design.read(carry, 0); });
     for (int i = 0; i < config_.n_layers; ++i) {
       if (observe) observe(i, tape.no_grad([&] { return std::vector<Variable>{residual_->state(carry, i)}; })[0]);
       if (activations == Activations::keep && tape.recording()) {
@@ -68,18 +68,23 @@ template <class Device, class R> class Transformer {
       }
     }
     if (observe) observe(config_.n_layers, tape.no_grad([&] { return std::vector<Variable>{residual_->state(carry, config_.n_layers)}; })[0]);
-    return rms_norm(residual_->close(carry), tape.use(*head_norm_), residual_->head_eps(residual_shape()));
+    const Variable x = by_design(tape, [&](auto& design) { return design.close(carry); });
+    return rms_norm(x, tape.use(*head_norm_), residual_->head_eps(residual_shape()));
   }
 
   // -> (B T, V)
   Variable logits(Tape<Device, R>& tape, Tokens tokens, int batch, const Observer& observe = {}) {
-    return linear(forward(tape, tokens, batch, Activations::keep, observe), tape.use(*head_));
+    const Variable x = forward(tape, tokens, batch, Activations::keep, observe);
+    const auto scope = tape.device().profile().within(Part::head);
+    return linear(x, tape.use(*head_));
   }
 
   // Sum of the cross-entropies of labelled positions / labels.   nll_out: see linear_cross_entropy.
   Variable loss(Tape<Device, R>& tape, Tokens tokens, Tokens targets, int batch, double labels,
                 Activations activations = Activations::keep, R* nll_out = nullptr) {
-    return linear_cross_entropy(forward(tape, tokens, batch, activations), tape.use(*head_), targets, labels, nll_out);
+    const Variable x = forward(tape, tokens, batch, activations);
+    const auto scope = tape.device().profile().within(Part::head);
+    return linear_cross_entropy(x, tape.use(*head_), targets, labels, nll_out);
   }
 
  private:
@@ -88,14 +93,24 @@ template <class Device, class R> class Transformer {
       fail<shape_error>("transformer: {} tokens do not make {} rows of equal length", tokens.size(), batch);
     return {batch, int(tokens.size()) / batch, config_.n_heads, config_.n_kv_heads, config_.head_dim()};
   }
+  Variable embed(Tape<Device, R>& tape, Tokens tokens) {
+    const auto scope = tape.device().profile().within(Part::embedding);
+    return embedding(tokens, tape.use(*embedding_));
+  }
+  // Whatever a design does, matrix products too, counts as the design's in the profile.
+  template <class F> auto by_design(Tape<Device, R>& tape, const F& f) {
+    const auto scope = tape.device().profile().within(Part::residual);
+    return f(*residual_);
+  }
   // Block i, from its attention's input to the next block's, or to nothing after the last (then u again).
   Variable block(int i, Carry<Device, R>& carry, Variable u, const AttentionShape& shape) {
     const auto attended = attention(u, attention_[i], shape, rope_, residual_->depth_slots(carry, 2 * i));
     residual_->leave_keys(carry, attended.k, attended.v, 2 * i);
-    u = residual_->advance(carry, attended.y, 2 * i);
+    auto& tape = *u.tape;
+    u = by_design(tape, [&](auto& design) { return design.advance(carry, attended.y, 2 * i); });
     const Variable y = ffn(u, ffn_[i]);
-    if (i + 1 < config_.n_layers) return residual_->advance(carry, y, 2 * i + 1);
-    residual_->write(carry, y, 2 * i + 1);
+    if (i + 1 < config_.n_layers) return by_design(tape, [&](auto& design) { return design.advance(carry, y, 2 * i + 1); });
+    by_design(tape, [&](auto& design) { design.write(carry, y, 2 * i + 1); });
     return u;
   }
 
