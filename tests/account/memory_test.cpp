@@ -19,7 +19,7 @@ struct Measured {
 // A training step on the Cpu, as Trainer does it.
 Measured measured(const std::string& design, const ModelConfig& c, const CountOptions& o, Activations activations, int steps = 1) {
   Cpu cpu(o.threads);
-  cpu.set_products(o.products);
+  cpu.set_products(o.bf16_products ? Products::bf16 : Products::fp32);
   Transformer<Cpu, float> model(cpu, c, Designs<Cpu, float>().make(design));
   model.initialize(0);
   Adamw<Cpu, float> adamw(model.parameters(), {});
@@ -62,7 +62,7 @@ TEST_CASE("account: a second step needs no more than the first") {
 }
 
 TEST_CASE("account: bfloat16 products take memory for rounded inputs, and no FLOPs more") {
-  const CountOptions o{.seq_len = 64, .batch = 2, .products = Products::bf16};
+  const CountOptions o{.seq_len = 64, .batch = 2, .bf16_products = true};
   const Cost cost = depthbench_test::counted("pre_ln", tiny, o), plain = depthbench_test::counted("pre_ln", tiny, {.seq_len = 64, .batch = 2});
   CHECK(std::size_t(cost.memory.peak) == measured("pre_ln", tiny, o, Activations::keep).peak);
   CHECK(cost.flops.forward.total() == plain.flops.forward.total());

@@ -7,6 +7,12 @@
 
 namespace depthbench {
 
+struct CountOptions {
+  std::int64_t seq_len = 4096, batch = 1;
+  int threads = 1;  // of the machine the memory is counted for: each has scratch of its own
+  bool bf16_products = false;  // inputs of products are rounded, which takes memory
+};
+
 struct ParameterCounts {
   std::int64_t embedding = 0;   // V d
   std::int64_t backbone = 0;    // matrices of attention and FFN, and one gain a sublayer

@@ -13,13 +13,6 @@
 
 namespace depthbench {
 
-struct CountOptions {
-  std::int64_t seq_len = 4096, batch = 1;
-  int threads = 1;  // of the machine the memory is counted for: each has scratch of its own
-  Products products = Products::fp32;
-  AdamwConfig adamw = {};
-};
-
 // Keys and values of all blocks: 2 L kv_width numbers a token, in bfloat16. A token's depth slots (MoDA) are read while
 // that token is made and by no later one: they take no cache.
 inline double kv_cache_bytes(const ModelConfig& c, std::int64_t tokens) { return 4.0 * c.n_layers * c.kv_width() * double(tokens); }
@@ -39,6 +32,11 @@ inline void check_countable(const ModelConfig& c, const CountOptions& o) {
 }
 
 namespace detail {
+
+inline ParameterCounts parameters_of(Parameters<ShapeOnly, float>& p) {
+  const std::int64_t final_norm = p["lm_head.norm.weight"].numel();
+  return {p.numel(Part::embedding), p.numel(Part::backbone) + p.numel(Part::norm) - final_norm, p.numel(Part::residual), final_norm, p.numel(Part::head)};
+}
 
 inline Work work_of(const Profile& profile, Pass pass, double Tally::*what, double sequences) {
   const auto at = [&](Part part, Section s) { return profile.at(part, pass, s).*what / sequences; };
@@ -88,19 +86,25 @@ inline CountedStep count_step(Transformer<ShapeOnly, float>& model, Adamw<ShapeO
 
 }  // namespace detail
 
+// The parameters alone: what the model declares.
+inline ParameterCounts count_parameters(const ModelConfig& config, std::unique_ptr<Residual<ShapeOnly, float>> design) {
+  check_countable(config, {});
+  ShapeOnly device(1);
+  Transformer<ShapeOnly, float> model(device, config, std::move(design));
+  return detail::parameters_of(model.parameters());
+}
+
 inline Cost count(const ModelConfig& config, std::unique_ptr<Residual<ShapeOnly, float>> design, const CountOptions& o) {
   check_countable(config, o);
   ShapeOnly device(o.threads);
-  device.set_products(o.products);
+  device.set_products(o.bf16_products ? Products::bf16 : Products::fp32);
   Transformer<ShapeOnly, float> model(device, config, std::move(design));
   auto& parameters = model.parameters();
   Cost cost;
   cost.model = config;
   cost.batch = o.batch;
   cost.seq_len = o.seq_len;
-  const auto& final_norm = parameters["lm_head.norm.weight"];
-  cost.parameters = {parameters.numel(Part::embedding), parameters.numel(Part::backbone) + parameters.numel(Part::norm) - final_norm.numel(),
-                     parameters.numel(Part::residual), final_norm.numel(), parameters.numel(Part::head)};
+  cost.parameters = detail::parameters_of(parameters);
 
   auto grown = [&, before = device.memory().in_use()]() mutable {
     const std::size_t now = device.memory().in_use();
@@ -108,7 +112,7 @@ inline Cost count(const ModelConfig& config, std::unique_ptr<Residual<ShapeOnly,
   };
   model.initialize(0);
   cost.memory.parameters = cost.memory.gradients = grown() / 2;  // one slab of each
-  Adamw<ShapeOnly, float> adamw(parameters, o.adamw);
+  Adamw<ShapeOnly, float> adamw(parameters, {});
   cost.memory.moments = grown();
 
   Tape<ShapeOnly, float> tape(device);
