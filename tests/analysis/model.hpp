@@ -35,7 +35,7 @@ template <template <class, class> class Design> struct Analyzed {
     c.ffn_hidden = 12;
     return c;
   }
-  depthbench::Pass<depthbench::Cpu, R> begin() { return model.begin(tape, sample.tokens, sample.windows()); }
+  depthbench::ForwardPass<depthbench::Cpu, R> begin() { return model.begin(tape, sample.tokens, sample.windows()); }
   std::vector<std::vector<R>> values() const {
     std::vector<std::vector<R>> all;
     for (const auto& p : model_parameters()) all.emplace_back(p.values().begin(), p.values().end());

@@ -19,6 +19,7 @@ namespace {
 struct AddOne {
   double* y;
   int moves() const { return 2; }
+  int flops() const { return 1; }
   template <class P>
   void at(std::size_t i, int left) const {
     store_pack(y + i, load_pack<P>(y + i, left) + P::splat(1), left);

@@ -38,7 +38,7 @@ Estimates causal_score(Transformer<Device, R>& model, Tape<Device, R>& tape, con
       }
     };
     without_trace(tape, [&] {
-      std::vector<Pass<Device, R>> at;  // before each block
+      std::vector<ForwardPass<Device, R>> at;  // before each block
       std::vector<HostState<R>> z;
       auto pass = model.begin(tape, sample.tokens_of(first, count), count);
       for (; !pass.done(); pass.step()) {

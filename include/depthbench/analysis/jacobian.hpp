@@ -23,7 +23,7 @@ std::optional<std::vector<double>> jacobian_deviation(Transformer<Device, R>& mo
     const std::int64_t n = std::int64_t(count) * sample.seq;
     std::vector<R> dz(std::size_t(n * d)), pick(static_cast<std::size_t>(d)), ones(static_cast<std::size_t>(n), R(1));
     for (int l = 0; l < L && possible; ++l) {
-      std::optional<Pass<Device, R>> at;  // before block l
+      std::optional<ForwardPass<Device, R>> at;  // before block l
       {
         const auto paused = tape.pause();
         at.emplace(model.begin(tape, sample.tokens_of(first, count), count));

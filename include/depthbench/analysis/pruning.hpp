@@ -23,7 +23,7 @@ Pruning pruning(Transformer<Device, R>& model, Tape<Device, R>& tape, const Samp
   const std::int64_t batches = (sample.windows() + o.rows - 1) / o.rows;
   o.batches(sample, [&](int first, int count) {
     without_trace(tape, [&] {
-      std::vector<Pass<Device, R>> at;
+      std::vector<ForwardPass<Device, R>> at;
       auto pass = model.begin(tape, sample.tokens_of(first, count), count);
       for (; !pass.done(); pass.step()) at.push_back(pass);
       p.base.append(window_loss(model, pass.finish(), sample, first, count));

@@ -49,6 +49,11 @@ template <class Gemm_> class CpuDevice {
     for_chunks(n, [&](std::size_t first, std::size_t count) { std::memcpy(to + first, from + first, count * sizeof(T)); });
   }
 
+  // p[i] = value(i), made on the host: initial values.
+  template <class T, class F> void generate(T* p, std::size_t n, const F& value) {
+    for_chunks(n, [&](std::size_t first, std::size_t count) { for (std::size_t i = first; i < first + count; ++i) p[i] = value(i); });
+  }
+
   // ---- work
   // body(first, count) over chunks of [0, n); the chunks depend on n only.
   template <class Body> void for_chunks(std::size_t n, const Body& body) {
@@ -71,7 +76,7 @@ template <class Gemm_> class CpuDevice {
   // An elementwise body over n numbers, a pack at a time.
   template <class R, class Body> void for_packs(std::size_t n, const Body& body) {
     using P = cpu_pack<R>;
-    const auto timing = timed(Section::elementwise, 0, double(n) * sizeof(R) * double(body.moves()));
+    const auto timing = timed(Section::elementwise, double(n) * double(body.flops()), double(n) * sizeof(R) * double(body.moves()));
     for_chunks(n, [&](std::size_t first, std::size_t count) {
       for (std::size_t i = 0; i < count; i += P::width) {
         const std::size_t left = count - i;
@@ -117,7 +122,7 @@ template <class Gemm_> class CpuDevice {
   // C (m, n) = op(A) op(B) + beta C, cut into tiles that depend on the shape only.
   template <class R> void gemm(const GemmArgs<R>& g, R beta, R* c, std::int64_t ldc) {
     if (g.m == 0 || g.n == 0) return;
-    const auto timing = timed(Section::gemm, 2.0 * double(g.m) * double(g.n) * double(g.k), 0);
+    const auto timing = timed(Section::gemm, g.flops(), g.bytes(beta != R(0)));
     if constexpr (std::is_same_v<R, float>) {
       if (products_ == Products::bf16) return gemm_rounded(g, beta, c, ldc);
     }

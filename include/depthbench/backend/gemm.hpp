@@ -32,6 +32,8 @@ template <class T> struct GemmArgs {
   std::int64_t lda;
   const T* b;
   std::int64_t ldb;
+  double flops() const { return 2.0 * double(m) * double(n) * double(k); }
+  double bytes(bool adds) const { return (double(m) * double(k) + double(k) * double(n) + (adds ? 2.0 : 1.0) * double(m) * double(n)) * sizeof(T); }
 };
 
 struct PlainGemm {

@@ -20,6 +20,7 @@ template <class R> struct AdamwStep {
   R lr, beta1, beta2, eps, decay;  // decay: lr * weight decay, 0 for none
   R bias1, bias2;                  // 1 - beta^step
   R grad_scale;                    // clipping
+  static constexpr int flops = 16;  // of one number; those of plain numbers (1 - beta1, lr / bias1) not counted
   // One number: p, m, v change; g is read. Vectorised by the compiler where -fno-math-errno lets it (std::sqrt must not
   // set errno). With KeepBf16 the operations, and so the roundings, are those of PyTorch's AdamW on bfloat16 tensors.
   template <class Keep> DB_FN void at(R& p, R& m, R& v, R g) const {

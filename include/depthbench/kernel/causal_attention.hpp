@@ -109,6 +109,12 @@ template <class R> void mask(R* s, int from, int to) {
   for (int j = from; j < to; ++j) s[j] = -std::numeric_limits<R>::infinity();
 }
 
+// Depth slots are the residual design's, whatever part of the model the attention is.
+template <class Device> void count_slots(Device& device, double flops, double bytes) {
+  const auto scope = device.profile().within(Part::residual);
+  device.profile().count(Section::attention, flops, bytes);
+}
+
 }  // namespace detail
 
 // q (B T, H h)   k, v (B T, Hkv h)   ->   out (B T, H h), lse (B, H, T)
@@ -122,7 +128,8 @@ void causal_attention_forward(Device& device, const AttentionShape& s, const Rop
   const std::size_t scratch = std::size_t(Tiles::rows) * (row + 2 * hp);
   const double cells = double(s.batch) * s.heads * T * T / 2, io = double(s.batch) * T * (s.width() + s.kv_width()) * sizeof(R);
   const double slot_cells = double(s.batch) * s.heads * T * extra, slot_bytes = 2.0 * s.batch * T * extra * s.kv_width() * sizeof(R);
-  const auto timing = device.timed(Section::attention, 4 * (cells + slot_cells) * h, 2 * io + slot_bytes);
+  detail::count_slots(device, 4 * slot_cells * h, slot_bytes);
+  const auto timing = device.timed(Section::attention, 4 * cells * h, 2 * io);
   auto& memory = device.memory();
   R* packed = memory.template acquire<R>(per_pair * pairs);
   R* work = memory.template acquire<R>(scratch * device.threads());
@@ -192,7 +199,8 @@ void causal_attention_backward(Device& device, const AttentionShape& s, const Ro
   const std::size_t scratch = 6 * rows + 2 * columns + 2 * tile + std::size_t(Tiles::rows) * hp;
   const double cells = double(s.batch) * s.heads * T * T / 2, io = double(s.batch) * T * (s.width() + s.kv_width()) * sizeof(R);
   const double slot_cells = double(s.batch) * s.heads * T * double(slots.size()), slot_bytes = 2.0 * s.batch * T * double(slots.size()) * s.kv_width() * sizeof(R);
-  const auto timing = device.timed(Section::attention, 10 * (cells + slot_cells) * h, 4 * io + 3 * slot_bytes);
+  detail::count_slots(device, 10 * slot_cells * h, 3 * slot_bytes);
+  const auto timing = device.timed(Section::attention, 10 * cells * h, 4 * io);
   R* work = device.memory().template acquire<R>(scratch * device.threads());
   const R scale = R(1) / std::sqrt(R(h));
 

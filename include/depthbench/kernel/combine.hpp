@@ -162,6 +162,7 @@ template <class S, class H, class W> struct Scaled : OwnRows<typename H::Team, H
   H& h;
   W& w;
   DB_FN Scaled(S&& a, H& x, W& y) : Base(x.team), s(static_cast<S&&>(a)), h(x), w(y) {
+    [[maybe_unused]] const auto norm = norm_scope(this->team);
     DB_UNROLL for (int i = 0; i < H::rows; ++i) {
       const Pack c = Pack::splat(s.at(i));
       DB_UNROLL_SIMT for (int p = 0; p < this->team.packs(); ++p) this->v[i][p] = c * h.value(i, p) * w.at(0, p);
@@ -170,6 +171,7 @@ template <class S, class H, class W> struct Scaled : OwnRows<typename H::Team, H
   DB_FN ~Scaled() {
     if constexpr (H::mode == Mode::Bwd) {
       using Team = typename H::Team;
+      [[maybe_unused]] const auto norm = norm_scope(this->team);
       R part[H::rows], sums[Bare<S>::regs];
       DB_UNROLL for (int i = 0; i < H::rows; ++i) {
         auto a = Team::acc0();

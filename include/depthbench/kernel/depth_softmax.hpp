@@ -47,6 +47,7 @@ template <class R> struct DepthProbabilities {
   R* p;
   R* lse;
   int moves() const { return 2 * m + 1; }  // the r of all sources stay in cache
+  int flops() const { return 7 * m + 2; }
   template <class P> DB_FN void at(std::size_t i, int left) const {
     P top = load_pack<P>(source[0].logit + i, left) * load_pack<P>(source[0].r + i, left);
     for (int s = 1; s < m; ++s) top = math::max(top, load_pack<P>(source[s].logit + i, left) * load_pack<P>(source[s].r + i, left));
@@ -124,6 +125,7 @@ template <class R> struct DepthPullProbabilities {
   std::int64_t n;
   R* p;
   int moves() const { return 3 * m + 1; }
+  int flops() const { return 3 * m; }
   template <class P> DB_FN void at(std::size_t i, int left) const {
     const P rr = load_pack<P>(r + i, left);
     for (int l = 0; l < m; ++l)

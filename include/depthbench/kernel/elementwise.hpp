@@ -1,4 +1,5 @@
-// Elementwise bodies, a pack at a time: SwiGLU and sums. moves(): arrays read and written, for accounts of bytes.
+// Elementwise bodies, a pack at a time: SwiGLU and sums. For accounts, of one number: moves(), arrays read and written;
+// flops(), operations: each +, *, / and function counts as one, so a sigmoid as 4.
 #pragma once
 #include "depthbench/kernel/pack_math.hpp"
 
@@ -9,6 +10,7 @@ template <class R> struct SwigluForward {
   const R *a, *b;
   R* h;
   int moves() const { return 3; }
+  int flops() const { return 6; }
   template <class P> DB_FN void at(std::size_t i, int left) const {
     const P x = load_pack<P>(a + i, left);
     store_pack(h + i, x * math::sigmoid(x) * load_pack<P>(b + i, left), left);
@@ -20,6 +22,7 @@ template <class R> struct SwigluBackward {
   R *da, *db;
   bool add_a, add_b;
   int moves() const { return 5 + add_a + add_b; }
+  int flops() const { return 12 + add_a + add_b; }
   template <class P> DB_FN void at(std::size_t i, int left) const {
     const P x = load_pack<P>(a + i, left), g = load_pack<P>(dh + i, left), one = P::splat(R(1));
     const P s = math::sigmoid(x);
@@ -39,6 +42,7 @@ template <class R> struct AddForward {
   const R *a, *b;
   R* y;
   int moves() const { return 3; }
+  int flops() const { return 1; }
   template <class P> DB_FN void at(std::size_t i, int left) const {
     store_pack(y + i, load_pack<P>(a + i, left) + load_pack<P>(b + i, left), left);
   }
@@ -49,6 +53,7 @@ template <class R> struct Product {
   R* y;
   bool add;
   int moves() const { return 3 + add; }
+  int flops() const { return 1 + add; }
   template <class P> DB_FN void at(std::size_t i, int left) const {
     P v = load_pack<P>(a + i, left) * load_pack<P>(b + i, left);
     if (add) v = v + load_pack<P>(y + i, left);
@@ -62,6 +67,7 @@ template <class R> struct Scale {
   R c;
   bool add;
   int moves() const { return 2 + add; }
+  int flops() const { return 1 + add; }
   template <class P> DB_FN void at(std::size_t i, int left) const {
     P v = P::splat(c) * load_pack<P>(x + i, left);
     if (add) v = v + load_pack<P>(y + i, left);

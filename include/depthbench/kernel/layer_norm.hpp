@@ -12,6 +12,7 @@ template <class H> struct Centred : OwnRows<typename H::Team, H::rows, H::mode> 
   using R = typename Base::R;
   H& h;
   DB_FN explicit Centred(H& x) : Base(x.team), h(x) {
+    [[maybe_unused]] const auto norm = norm_scope(h.team);
     DB_UNROLL for (int i = 0; i < H::rows; ++i) {
       const Pack m = Pack::splat(mean([&](int p) { return h.value(i, p); }));
       DB_UNROLL_SIMT for (int p = 0; p < h.team.packs(); ++p) this->v[i][p] = inside(h.value(i, p) - m, p);
@@ -19,6 +20,7 @@ template <class H> struct Centred : OwnRows<typename H::Team, H::rows, H::mode> 
   }
   DB_FN ~Centred() {
     if constexpr (H::mode == Mode::Bwd) {
+      [[maybe_unused]] const auto norm = norm_scope(h.team);
       DB_UNROLL for (int i = 0; i < H::rows; ++i) {
         const Pack m = Pack::splat(mean([&](int p) { return this->grad(i, p); }));
         DB_UNROLL_SIMT for (int p = 0; p < h.team.packs(); ++p) h.set_grad(i, p, h.grad(i, p) + this->grad(i, p) - m);

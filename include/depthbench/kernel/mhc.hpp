@@ -38,6 +38,10 @@ template <int n, class P> struct Sinkhorn {
     }
     for (int t = 0; t < halves(); ++t) t % 2 == 0 ? divide<true>(t) : divide<false>(t);
   }
+  // Operations of one token: forward, and reverse.
+  static constexpr int flops(int iterations) { return 6 * n * n + (2 * iterations - 1) * n * (2 * n + 1); }
+  static constexpr int reverse_flops(int iterations) { return (2 * iterations - 1) * n * (5 * n + 1) + 4 * n * n; }
+
   // g: dL/dH on entry, dL/dz on exit. Uses up the iterate.
   DB_FN void reverse(P (&g)[n][n]) {
     for (int t = halves() - 1; t >= 0; --t) t % 2 == 0 ? divide_reverse<true>(g, t) : divide_reverse<false>(g, t);
@@ -84,6 +88,8 @@ template <int n, class R> struct MhcCoefficients {
   R nd, eps, sinkhorn_eps;
   int iterations;
 
+  int flops() const { return 4 + 3 * count; }  // the arguments of the sigmoids and of Sinkhorn
+
   static DB_FN int group(int k) { return k < n ? 0 : k < 2 * n ? 1 : 2; }
   template <class P> DB_FN P inverse_rms(std::size_t i, int left) const {
     P r = load_pack<P>(squares + i, left);
@@ -101,6 +107,7 @@ template <int n, class R> struct MhcForward {
   MhcCoefficients<n, R> in;
   R* c;  // (count, N)
   int moves() const { return 2 * in.count + 1; }
+  int flops() const { return in.flops() + 9 * n + Sinkhorn<n, cpu_pack<R>>::flops(in.iterations); }
   template <class P> DB_FN void at(std::size_t i, int left) const {
     const P r = in.template inverse_rms<P>(i, left);
     for (int k = 0; k < 2 * n; ++k)
@@ -117,6 +124,10 @@ template <int n, class R> struct MhcBackward {
   const R* dc;               // (count, N)
   R *darg, *dz, *dsquares;   // (count, N) (count, N) (N)
   int moves() const { return 4 * in.count + 2; }
+  int flops() const {
+    using S = Sinkhorn<n, cpu_pack<R>>;
+    return in.flops() + 15 * n + S::flops(in.iterations) + S::reverse_flops(in.iterations) + 4 * in.count + 4;
+  }
   template <class P> DB_FN void at(std::size_t i, int left) const {
     const P r = in.template inverse_rms<P>(i, left), one = P::splat(1);
     P dr = P::splat(0);

@@ -98,6 +98,12 @@ template <class S, class R, class L, class... Ls> struct Descs<S, R, L, Ls...> {
   typename L::template Desc<S, R> head;
   Descs<S, R, Ls...> tail;
 };
+// f(leaf, its description), leaf by leaf.
+template <class S, class R, class F> void for_leaves(Descs<S, R>&, Leaves<>, F&) {}
+template <class S, class R, class L, class... Ls, class F> void for_leaves(Descs<S, R, L, Ls...>& d, Leaves<L, Ls...>, F& f) {
+  f(L{}, d.head);
+  for_leaves(d.tail, Leaves<Ls...>{}, f);
+}
 template <class Team, Mode M, class S, class... Ls> struct Nodes {
   template <class D> DB_FN Nodes(Team&, const D&, int, int) {}
 };

@@ -9,6 +9,7 @@ template <class H> struct SumSquares : Small<typename H::Team::Lanes, H::rows, 1
   using Team = typename H::Team;
   H& h;
   DB_FN explicit SumSquares(H& x) : SumSquares::Small(x.team.lanes()), h(x) {
+    [[maybe_unused]] const auto norm = norm_scope(h.team);
     typename Team::Acc a[H::rows];
     DB_UNROLL for (int i = 0; i < H::rows; ++i) {
       a[i] = Team::acc0();
@@ -24,6 +25,7 @@ template <class H> struct SumSquares : Small<typename H::Team::Lanes, H::rows, 1
   SumSquares(SumSquares&&) = default;
   DB_FN ~SumSquares() {
     if constexpr (H::mode == Mode::Bwd) if (this->live) {
+      [[maybe_unused]] const auto norm = norm_scope(h.team);
       DB_UNROLL for (int i = 0; i < H::rows; ++i) {
         const auto c = H::Pack::splat(2 * this->l.get(this->g, i));
         DB_UNROLL_SIMT for (int p = 0; p < h.team.packs(); ++p) h.set_grad(i, p, h.grad(i, p) + c * h.value(i, p));
@@ -49,7 +51,11 @@ template <class H, class W> struct Moments : Small<typename H::Team::Lanes, H::r
       DB_UNROLL for (int r = 0; r < pair; ++r) DB_UNROLL for (int k = 0; k < C; ++k) a[r][k] = Team::acc0();
       DB_UNROLL_SIMT for (int p = 0; p < h.team.packs(); ++p) {
         Pack x2[pair];
-        DB_UNROLL for (int r = 0; r < pair; ++r) { x2[r] = h.value(i + r, p); Team::fma(a[r][K], x2[r], x2[r]); }
+        DB_UNROLL for (int r = 0; r < pair; ++r) {
+          [[maybe_unused]] const auto norm = norm_scope(h.team);
+          x2[r] = h.value(i + r, p);
+          Team::fma(a[r][K], x2[r], x2[r]);
+        }
         DB_UNROLL for (int k = 0; k < K; ++k) {
           const Pack wk = w.at(k, p);
           DB_UNROLL for (int r = 0; r < pair; ++r) Team::fma(a[r][k], x2[r], wk);

@@ -20,8 +20,10 @@ template <class R> struct RopeTable {
     const int half = head / 2;
     cos.resize(std::size_t(seq) * half);
     sin.resize(std::size_t(seq) * half);
+    std::vector<double> turn(std::size_t(half), 0.0);  // of one position
+    for (int j = 0; j < half; ++j) turn[std::size_t(j)] = std::pow(theta, -2.0 * j / head);
     for (int t = 0; t < seq; ++t) for (int j = 0; j < half; ++j) {
-      const double angle = t * std::pow(theta, -2.0 * j / head);
+      const double angle = t * turn[std::size_t(j)];
       cos[std::size_t(t) * half + j] = R(std::cos(angle));
       sin[std::size_t(t) * half + j] = R(std::sin(angle));
     }

@@ -1,5 +1,5 @@
 // Scalar functions of kernel bodies, one spelling for every place they run.
-// On a GPU, float uses the fast hardware forms; tests that compare a GPU with a CPU allow for it.
+// A number type of one's own brings its functions along (argument-dependent lookup). On a GPU, float uses the fast hardware forms; tests that compare a GPU with a CPU allow for it.
 #pragma once
 #include "depthbench/config.hpp"
 #if !DB_DEVICE_PASS
@@ -12,21 +12,24 @@ template <class R> DB_FN R exp(R x) {
 #if DB_DEVICE_PASS
   if constexpr (sizeof(R) == 4) return __expf(x); else return ::exp(x);
 #else
-  return std::exp(x);
+  using std::exp;
+  return exp(x);
 #endif
 }
 template <class R> DB_FN R log(R x) {
 #if DB_DEVICE_PASS
   if constexpr (sizeof(R) == 4) return __logf(x); else return ::log(x);
 #else
-  return std::log(x);
+  using std::log;
+  return log(x);
 #endif
 }
 template <class R> DB_FN R rsqrt(R x) {
 #if DB_DEVICE_PASS
   if constexpr (sizeof(R) == 4) return ::rsqrtf(x); else return ::rsqrt(x);
 #else
-  return R(1) / std::sqrt(x);
+  using std::sqrt;
+  return R(1) / sqrt(x);
 #endif
 }
 template <class R> DB_FN R reciprocal(R x) {
@@ -40,7 +43,8 @@ template <class R> DB_FN R tanh(R x) {
 #if DB_DEVICE_PASS
   if constexpr (sizeof(R) == 4) return ::tanhf(x); else return ::tanh(x);
 #else
-  return std::tanh(x);
+  using std::tanh;
+  return tanh(x);
 #endif
 }
 template <class R> DB_FN R sigmoid(R x) {  // 1 / (1 + e^-x); finite for any finite x

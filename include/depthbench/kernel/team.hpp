@@ -30,6 +30,13 @@ template <class Team> concept TeamLike = requires(Team& team, typename Team::Acc
   { team.leader() } -> std::convertible_to<bool>; // the one member that writes a token's scalars
 };
 
+// A norm's share of a program is accounted for apart (kernel/counted.hpp). On a team that computes this is nothing.
+struct NoScope {};
+template <class Team> DB_FN auto norm_scope(Team& team) {
+  if constexpr (requires { team.norm_scope(); }) return team.norm_scope();
+  else return NoScope{};
+}
+
 template <class R> struct SerialTeam {
   using real = R;
   using Pack = cpu_pack<R>;

@@ -5,7 +5,7 @@
 #pragma once
 #include <functional>
 
-#include "depthbench/model/pass.hpp"
+#include "depthbench/model/forward_pass.hpp"
 #include "depthbench/op/embedding.hpp"
 #include "depthbench/op/linear_cross_entropy.hpp"
 
@@ -43,10 +43,14 @@ template <class Device, class R> class Transformer {
   void swap(int i, int j) { b_.residual->swap(parameters_, i, j); }  // blocks; a second call restores
 
   // tokens: `batch` rows of equal length, one after the other.
-  Pass<Device, R> begin(Tape<Device, R>& tape, Tokens tokens, int batch) {
+  ForwardPass<Device, R> begin(Tape<Device, R>& tape, Tokens tokens, int batch) {
     const AttentionShape shape = attention_shape(tokens, batch);
     if (b_.rope.seq < shape.seq) b_.rope = RopeTable<R>(shape.seq, b_.config.head_dim(), b_.config.rope_theta);
-    return {b_, embedding(tokens, tape.use(*b_.embedding)), shape};
+    const Variable x = [&] {
+      const auto scope = tape.device().profile().within(Part::embedding);
+      return embedding(tokens, tape.use(*b_.embedding));
+    }();
+    return {b_, x, shape};
   }
   // -> the head's normed input (B T, d)
   Variable forward(Tape<Device, R>& tape, Tokens tokens, int batch, Activations activations = Activations::keep, const Observer& observe = {}) {
@@ -63,7 +67,10 @@ template <class Device, class R> class Transformer {
   Variable logits(Tape<Device, R>& tape, Tokens tokens, int batch, const Observer& observe = {}) {
     return head(forward(tape, tokens, batch, Activations::keep, observe));
   }
-  Variable head(Variable h) { return linear(h, h.tape->use(*b_.head)); }         // h normed
+  Variable head(Variable h) {                                                    // h normed
+    const auto scope = h.tape->device().profile().within(Part::head);
+    return linear(h, h.tape->use(*b_.head));
+  }
   Variable decode(Variable r) { return head(b_.norm(r)); }                       // r a read-out: the logit lens
 
   // Sum of the cross-entropies of labelled positions / labels.   nll_out: see linear_cross_entropy.
@@ -72,6 +79,7 @@ template <class Device, class R> class Transformer {
     return head_loss(forward(tape, tokens, batch, activations), targets, labels, nll_out);
   }
   Variable head_loss(Variable h, Tokens targets, double labels, R* nll_out = nullptr) {
+    const auto scope = h.tape->device().profile().within(Part::head);
     return linear_cross_entropy(h, h.tape->use(*b_.head), targets, labels, nll_out);
   }
 

@@ -63,6 +63,7 @@ template <class Device, class R> class DepthBank {
     Source s{v, tape.make({n}), tape.make({m, n}), id, first, last};
     state_->published.insert_or_assign(v.id, s);
     {
+      const auto norm = tape.device().profile().within(Part::norm);
       const auto timing = tape.device().timed(Section::rows, 2.0 * n * d, 1.0 * n * d * sizeof(R));
       tape.device().template for_tiles<R>(int(n), depth_tile, int(d), [&](auto& team, int begin, int end) {
         depth_inverse_rms(team, v.value(), s.r.out(), R(eps_), begin, end);

@@ -23,6 +23,7 @@ template <class Device, class R> Var<Device, R> embedding(std::span<const std::i
     const auto g = tape.accumulate(table);
     if (!g.g) return;
     if (!g.add) tape.device().zero(g.g, std::size_t(table.numel()));
+    const auto timing = tape.device().timed(Section::data, 1.0 * n * d, 3.0 * n * d * sizeof(R));
     embedding_backward(tape.device(), tokens.data(), n, d, tape.grad(y), g.g);
   });
   return y;

@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "depthbench/backend/gemm.hpp"
+#include "depthbench/core/profile.hpp"
 #include "depthbench/kernel/mhc.hpp"
 #include "depthbench/op/add.hpp"
 #include "depthbench/op/reshape.hpp"
@@ -73,16 +74,19 @@ Var<Device, R> mhc_coefficients(const MhcParameters<Device, R>& p, Var<Device, R
     if (const auto ds = tape.accumulate(squares); ds.g) device.template for_packs<R>(std::size_t(tokens), Scale<R>{dnew.get(), ds.g, R(1), ds.add});
     // d bias_k = sum_t darg_kt;  d alpha = sum over its k, t of darg_kt m_kt,  m = z / rms
     const auto sums = tape.shared_buffer(std::size_t(2 * count));
-    device.for_rows(int(count), [&](int k) {
-      double b = 0, a = 0;
-      for (std::int64_t t = 0; t < tokens; ++t) {
-        const double g = double(darg.get()[k * tokens + t]);
-        b += g;
-        a += g * double(z.value()[k * tokens + t]) / std::sqrt(double(squares.value()[t]) / double(nd) + o.eps);
-      }
-      sums.get()[k] = R(b);
-      sums.get()[count + k] = R(a);
-    });
+    {
+      const auto timing = device.timed(Section::elementwise, 8.0 * count * tokens, 2.0 * count * tokens * sizeof(R));
+      device.for_rows(int(count), [&](int k) {
+        double b = 0, a = 0;
+        for (std::int64_t t = 0; t < tokens; ++t) {
+          const double g = double(darg.get()[k * tokens + t]);
+          b += g;
+          a += g * double(z.value()[k * tokens + t]) / std::sqrt(double(squares.value()[t]) / double(nd) + o.eps);
+        }
+        sums.get()[k] = R(b);
+        sums.get()[count + k] = R(a);
+      });
+    }
     const auto add_sum = [&](Var<Device, R> to, std::int64_t first, std::int64_t last, bool each) {
       const auto g = tape.accumulate(to);
       if (!g.add) device.zero(g.g, std::size_t(to.numel()));

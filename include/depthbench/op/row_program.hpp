@@ -14,11 +14,6 @@ namespace detail {
 template <Role role, class... Ls> double elements(Leaves<Ls...>, int d) {  // of a token
   return (0.0 + ... + (Ls::role == role ? double(Ls::numel(d)) : 0.0));
 }
-template <class S, class R, class F> void for_leaves(Descs<S, R>&, Leaves<>, F&) {}
-template <class S, class R, class L, class... Ls, class F> void for_leaves(Descs<S, R, L, Ls...>& d, Leaves<L, Ls...>, F& f) {
-  f(L{}, d.head);
-  for_leaves(d.tail, Leaves<Ls...>{}, f);
-}
 }  // namespace detail
 
 template <class Program, class Device, class R>
@@ -51,8 +46,8 @@ auto apply(const Program& program, int d, std::array<Var<Device, R>, Program::pa
       desc = {outs[no++].out(), nullptr};
     }
   };
-  detail::for_leaves(args.params, Params{}, bind);
-  detail::for_leaves(args.tokens, Tokens{}, bind);
+  for_leaves(args.params, Params{}, bind);
+  for_leaves(args.tokens, Tokens{}, bind);
   const double in = detail::elements<Role::In>(Tokens{}, d) * tokens * sizeof(R), out = detail::elements<Role::Out>(Tokens{}, d) * tokens * sizeof(R);
   {
     const auto timing = tape.device().timed(Section::rows, 0, in + out);
@@ -81,8 +76,8 @@ auto apply(const Program& program, int d, std::array<Var<Device, R>, Program::pa
       }
     };
     const auto timing = tape.device().timed(Section::rows, 0, 2 * in + out);
-    detail::for_leaves(back.params, Params{}, bind);
-    detail::for_leaves(back.tokens, Tokens{}, bind);
+    for_leaves(back.params, Params{}, bind);
+    for_leaves(back.tokens, Tokens{}, bind);
     tape.device().template run<Mode::Bwd, R>(program, back, tokens, d);
     for (int i = 0; i < np; ++i) {
       const auto [g, add] = tape.accumulate(params[i]);

@@ -6,6 +6,7 @@
 #pragma once
 #include <cmath>
 
+#include "depthbench/core/profile.hpp"
 #include "depthbench/kernel/elementwise.hpp"
 #include "depthbench/kernel/stream_mixing.hpp"
 #include "depthbench/tape/tape.hpp"
@@ -19,14 +20,21 @@ template <class Device, class R> MixShape mix_shape(const char* op, Var<Device, 
     fail<shape_error>("{}: c has shape {}, too few coefficients for {} streams of x {}", op, c.shape().text(), n, x.shape().text());
   return m;
 }
+// `products` multiply-adds a channel, `rows` rows of d moved, of every token
+template <class Device> auto timed_mixing(Device& device, const MixShape& m, double products, double rows, std::size_t element) {
+  const double channels = double(m.tokens) * m.d;
+  return device.timed(Section::rows, 2 * products * channels, rows * channels * double(element));
+}
 }  // namespace detail
 
 template <class Device, class R> Var<Device, R> mix_streams(Var<Device, R> c, MixLayout layout, int count, Var<Device, R> x, int n) {
   auto& tape = *x.tape;
   const MixShape m = detail::mix_shape("mix_streams", c, layout, count, x, n);
   auto y = tape.make({m.tokens, std::int64_t(count) * m.d});
+  const auto timing = detail::timed_mixing(tape.device(), m, n * count, n + count, sizeof(R));
   mix_forward(tape.device(), m, c.value(), x.value(), y.out());
-  tape.record(1, [&tape, m, c, x, y] {
+  tape.record(1, [&tape, m, c, x, y, n, count] {
+    const auto timing = detail::timed_mixing(tape.device(), m, 2 * n * count, 2 * n + count, sizeof(R));
     const auto dc = tape.accumulate_always(c), dx = tape.accumulate_always(x);
     if (!dc.add) tape.device().zero(dc.g, std::size_t(c.numel()));
     mix_backward(tape.device(), m, c.value(), x.value(), tape.grad(y), dc.g, dx.g, dx.add);
@@ -39,12 +47,16 @@ template <class Device, class R> Var<Device, R> write_streams(Var<Device, R> c, 
   const MixShape m = detail::mix_shape("write_streams", c, layout, 1, x, n);
   check_shape("write_streams", "b", b.shape(), {m.tokens, m.d});
   auto y = tape.make(x.shape());
+  const auto timing = detail::timed_mixing(tape.device(), m, n, 2 * n + 1, sizeof(R));
   spread_forward(tape.device(), m, c.value(), x.value(), b.value(), y.out());
-  tape.record(1, [&tape, m, c, x, b, y] {
+  tape.record(1, [&tape, m, c, x, b, y, n] {
     const R* dy = tape.grad(y);
     const auto dc = tape.accumulate_always(c), db = tape.accumulate_always(b), dx = tape.accumulate_always(x);
     if (!dc.add) tape.device().zero(dc.g, std::size_t(c.numel()));
-    spread_backward(tape.device(), m, c.value(), b.value(), dy, dc.g, db.g, db.add);
+    {
+      const auto timing = detail::timed_mixing(tape.device(), m, 2 * n, n + 2, sizeof(R));
+      spread_backward(tape.device(), m, c.value(), b.value(), dy, dc.g, db.g, db.add);
+    }
     tape.device().template for_packs<R>(std::size_t(x.numel()), Scale<R>{dy, dx.g, R(1), dx.add});
   });
   return y;
@@ -56,10 +68,13 @@ Var<Device, R> hyper_coefficients(Var<Device, R> z, Var<Device, R> scale, Var<De
   const std::int64_t n = table.rows(), w = table.cols(), tokens = z.rows() / n;
   check_shape("hyper_coefficients", "z", z.shape(), {tokens * n, w});
   auto c = tape.make({tokens, n * w});
+  const double count = double(tokens * n * w);
+  const auto timing = tape.device().timed(Section::elementwise, 3 * count, 2 * count * sizeof(R));  // tanh, *, +
   tape.device().single([&] {
     for (std::int64_t i = 0; i < tokens * n * w; ++i) c.out()[i] = table.value()[i % (n * w)] + scale.value()[i % w] * std::tanh(z.value()[i]);
   });
-  tape.record(1, [&tape, z, scale, table, c, n, w, tokens] {
+  tape.record(1, [&tape, z, scale, table, c, n, w, tokens, count] {
+    const auto timing = tape.device().timed(Section::elementwise, 9 * count, 3 * count * sizeof(R));
     const R* dc = tape.grad(c);
     const auto dz = tape.accumulate_always(z), dscale = tape.accumulate_always(scale), dtable = tape.accumulate_always(table);
     for (const auto& [g, v] : {std::pair{dz, z}, std::pair{dscale, scale}, std::pair{dtable, table}})

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "depthbench/core/memory.hpp"
+#include "depthbench/core/profile.hpp"
 #include "depthbench/core/rng.hpp"
 #include "depthbench/core/shape.hpp"
 
@@ -26,8 +27,7 @@ struct Init {
   static Init of_table(std::vector<double> t) { return {Kind::table, 0, 0, std::move(t)}; }
 };
 
-enum class Decay { yes, no };                                    // weight decay, or none
-enum class Part { embedding, backbone, norm, residual, head };   // what a parameter is counted under
+enum class Decay { yes, no };  // weight decay, or none
 
 template <class R> struct Parameter {
   std::string name;  // as in OLMo-core checkpoints, e.g. blocks.3.attention.w_q.weight
@@ -129,15 +129,14 @@ template <class Device, class R> class Parameters {
   }
   void initialize(Parameter<R>& p, std::uint64_t seed) {
     const std::size_t n = std::size_t(p.numel());
-    std::vector<R> host(n);
     if (p.init.kind == Init::Kind::table && p.init.table.size() != n)
       fail<shape_error>("parameters: the initial table of {} has {} values, needs {}", p.name, p.init.table.size(), n);
     const Rng rng(seed, name_hash(p.name));
-    for (std::size_t i = 0; i < n; ++i)
-      host[i] = R(p.init.kind == Init::Kind::constant ? p.init.value
-                  : p.init.kind == Init::Kind::table  ? p.init.table[i]
-                                                      : p.init.value * rng.truncated_normal(i, p.init.bound));
-    device_->copy(p.value, host.data(), n);
+    device_->generate(p.value, n, [&](std::size_t i) {
+      return R(p.init.kind == Init::Kind::constant ? p.init.value
+               : p.init.kind == Init::Kind::table  ? p.init.table[i]
+                                                   : p.init.value * rng.truncated_normal(i, p.init.bound));
+    });
   }
 
   Device* device_;

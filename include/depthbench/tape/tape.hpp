@@ -87,7 +87,7 @@ template <class Device, class R> class Tape {
   enum class Pull { no, yes };
   template <class F> void record(int outputs, F f, Pull pull = Pull::no) {
     if (!recording_) return;
-    nodes_.push_back({int(slots_.size()) - outputs, pull, std::make_unique<Closure<F>>(std::move(f))});
+    nodes_.push_back({int(slots_.size()) - outputs, pull, device_->profile().part(), std::make_unique<Closure<F>>(std::move(f))});
   }
   const R* grad(Variable y) {  // of an output, zero if nothing flowed into it
     const auto [g, add] = accumulate(y);
@@ -222,6 +222,7 @@ template <class Device, class R> class Tape {
   struct Node {
     int first_output;
     Pull pull;
+    Part part;  // whose work it is, for the profile
     std::unique_ptr<AnyClosure> closure;
   };
 
@@ -248,7 +249,10 @@ template <class Device, class R> class Tape {
       bool any = node.pull == Pull::yes;
       const int last = int(slots_.size());
       for (int i = node.first_output; i < last && !any; ++i) any = slots_[i].owner == Owner::tape && *slots_[i].has_grad;
-      if (any) node.closure->run();
+      if (any) {
+        const auto scope = device_->profile().within(node.part, Pass::backward);
+        node.closure->run();
+      }
       release_slots(node.first_output);
     }
   }

@@ -33,8 +33,12 @@ template <class Device, class R> class Adamw {
       if (runs_.empty() || runs_.back().decay != p.decay || runs_.back().rounded != rounded) runs_.push_back({p.offset, size_, p.decay, rounded});
       if (runs_.size() > 1) runs_[runs_.size() - 2].last = runs_.back().first;
     }
-    for (const Run& run : runs_) if (run.rounded)
-      for (std::size_t i = run.first; i < run.last; ++i) parameters.value_slab()[i] = KeepBf16::of(parameters.value_slab()[i]);
+    for (const Run& run : runs_) if (run.rounded) {
+      R* p = parameters.value_slab() + run.first;
+      device.for_chunks(run.last - run.first, [p](std::size_t first, std::size_t count) {
+        for (std::size_t i = first; i < first + count; ++i) p[i] = KeepBf16::of(p[i]);
+      });
+    }
   }
   ~Adamw() {
     for (R* slab : {m_, v_}) parameters_->device().memory().release(slab, size_ * sizeof(R));
@@ -45,7 +49,7 @@ template <class Device, class R> class Adamw {
   // One step with the gradients in the parameters; clears them. Returns the norm before clipping. A norm that is not
   // finite changes nothing: the caller decides.
   double step(double lr) {
-    const auto timing = parameters_->device().timed(Section::optimizer, 0, 8.0 * double(size_) * sizeof(R));
+    const auto timing = parameters_->device().timed(Section::optimizer, (2 + AdamwStep<R>::flops) * double(size_), 8.0 * double(size_) * sizeof(R));
     parameters_->settle_grads();
     const double norm = grad_norm();
     if (!std::isfinite(norm)) return norm;

@@ -27,12 +27,16 @@ template <class Device, class R> struct Backbone {
   }
 };
 
-template <class Device, class R> class Pass {
+template <class Device, class R> class ForwardPass {
  public:
   using Variable = Var<Device, R>;
 
-  Pass(const Backbone<Device, R>& model, Variable x, const AttentionShape& shape)  // x (B T, d), the embedding
-      : model_(&model), shape_(shape), carry_(model.residual->open(x)), u_(model.residual->read(carry_, 0)) {}
+  ForwardPass(const Backbone<Device, R>& model, Variable x, const AttentionShape& shape)  // x (B T, d), the embedding
+      : model_(&model), shape_(shape) {
+    const auto scope = by_design(*x.tape);
+    carry_ = model.residual->open(x);
+    u_ = model.residual->read(carry_, 0);
+  }
 
   int sublayer() const { return k_; }  // the next one
   int block() const { return k_ / 2; }
@@ -52,6 +56,7 @@ template <class Device, class R> class Pass {
     return attended.y;
   }
   void write(Variable y) {
+    const auto scope = by_design(*y.tape);
     if (k_ + 1 < model_->config.sublayers()) u_ = model_->residual->advance(carry_, y, k_);
     else model_->residual->write(carry_, y, k_);
     ++k_;
@@ -65,7 +70,7 @@ template <class Device, class R> class Pass {
       return;
     }
     auto values = tape.recompute([before = *this] {  // values leave the block as one list, u last
-      Pass pass = before;
+      ForwardPass pass = before;
       pass.write(pass.branch());
       pass.write(pass.branch());
       auto list = pass.carry_.values;
@@ -89,9 +94,18 @@ template <class Device, class R> class Pass {
     if (!done()) u_ = model_->residual->read(carry_, k_);
     return true;
   }
-  Variable finish() { return model_->norm(model_->residual->close(carry_)); }  // (N, d)
+  Variable finish() {  // (N, d)
+    const Variable r = [this] {
+      const auto scope = by_design(*u_.tape);
+      return model_->residual->close(carry_);
+    }();
+    return model_->norm(r);
+  }
 
  private:
+  // Whatever a design does, matrix products too, counts as the design's in the profile.
+  static auto by_design(Tape<Device, R>& tape) { return tape.device().profile().within(Part::residual); }
+
   const Backbone<Device, R>* model_;
   AttentionShape shape_;
   Carry<Device, R> carry_;
