@@ -55,6 +55,13 @@ template <class R> struct Product {
     store_pack(y + i, v, left);
   }
 };
+// y = c
+template <class R> struct Fill {
+  R* y;
+  R c;
+  int moves() const { return 1; }
+  template <class P> DB_FN void at(std::size_t i, int left) const { store_pack(y + i, P::splat(c), left); }
+};
 // y (+)= c x
 template <class R> struct Scale {
   const R* x;
@@ -67,6 +74,15 @@ template <class R> struct Scale {
     if (add) v = v + load_pack<P>(y + i, left);
     store_pack(y + i, v, left);
   }
+};
+// The same, c being in the device's memory.
+template <class R> struct ScaleBy {
+  const R* x;
+  R* y;
+  const R* c;
+  bool add;
+  int moves() const { return 2 + add; }
+  template <class P> DB_FN void at(std::size_t i, int left) const { Scale<R>{x, y, *c, add}.template at<P>(i, left); }
 };
 
 }  // namespace depthbench

@@ -140,10 +140,58 @@ template <int n, class R> struct MhcBackward {
   }
 };
 
+// sums (2 count): of darg_k over the tokens, for the bias; of darg_k m_k, m = z / rms, for the alphas. A team takes row k.
+template <class R> struct MhcSums {
+  static constexpr int simt_width = 1;
+  const R *darg, *z, *squares;
+  int count;
+  double nd, eps;
+  R* sums;
+  template <class Team> DB_FN void operator()(Team& team, int first, int last) const {
+    using P = typename Team::Pack;
+    const P one = P::splat(1);
+    for (std::int64_t k = first; k < last; ++k) {
+      auto b = Team::acc0(), a = Team::acc0();
+      for (int t = team.begin(); t < team.d; t += team.step()) {
+        const int left = team.d - t;
+        const P g = load_pack<P>(darg + k * team.d + t, left);
+        P m = load_pack<P>(squares + t, left);
+        for (int i = 0; i < P::width; ++i) m.set(i, math::rsqrt(m.get(i) / nd + eps));
+        Team::fma(b, g, one);
+        Team::fma(a, g, m * load_pack<P>(z + k * team.d + t, left));
+      }
+      typename Team::real part[2] = {Team::hsum(b), Team::hsum(a)}, sum[Team::Lanes::template regs<2>];
+      team.sum(part, sum);
+      const auto of_bias = team.lanes().get(sum, 0), of_alpha = team.lanes().get(sum, 1);
+      if (team.leader()) {
+        sums[k] = R(of_bias);
+        sums[count + k] = R(of_alpha);
+      }
+    }
+  }
+};
+// to += from, all of `from` into one number or each into its own
+template <class R> struct AddEach {
+  const R* from;
+  R* to;
+  DB_FN void operator()(std::size_t first, std::size_t count) const {
+    for (std::size_t k = first; k < first + count; ++k) to[k] += from[k];
+  }
+};
+template <class R> struct AddTotal {
+  const R* from;
+  R* to;
+  int n;
+  DB_FN void operator()(std::size_t, std::size_t) const {
+    for (int k = 0; k < n; ++k) *to += from[k];
+  }
+};
+
 // ---- the row programs
 template <int n> struct StreamSquares {
   using params = Leaves<>;
   using tokens = Leaves<Rows<n>, OutToken<1>>;  // x -> squares
+  static constexpr int simt_packs = 4;          // one row of n d: wide, and nothing else to hold
   DB_FN void operator()(auto&, auto& x, auto& squares) const { squares = total(sum_squares(x)); }
 };
 template <int n> struct MhcRead {

@@ -48,7 +48,10 @@ template <class Device, class R> class Transformer {
   // tokens: `batch` rows of equal length, one after the other.   -> the head's normed input (B T, d)
   Variable forward(Tape<Device, R>& tape, Tokens tokens, int batch, Activations activations = Activations::keep, const Observer& observe = {}) {
     const AttentionShape shape = attention_shape(tokens, batch);
-    if (rope_.seq < shape.seq) rope_ = RopeTable<R>(shape.seq, config_.head_dim(), config_.rope_theta);
+    if (rope_.seq < shape.seq) {
+      rope_ = RopeTable<R>(shape.seq, config_.head_dim(), config_.rope_theta);
+      rope_.place(tape.device());
+    }
     auto carry = residual_->open(embedding(tokens, tape.use(*embedding_)));
     Variable u = residual_->read(carry, 0);
     for (int i = 0; i < config_.n_layers; ++i) {

@@ -10,10 +10,11 @@ template <class Device, class R> Var<Device, R> repeat_streams(Var<Device, R> x,
   auto& tape = *x.tape;
   const std::int64_t rows = x.rows(), d = x.cols();
   auto y = tape.make({rows, n * d});
-  streams_repeat(tape.device(), x.value(), y.out(), rows, n, d, R(1), false);
+  tape.device().template for_tiles<R>(int(rows), 16, int(d), StreamsRepeat<R>{x.value(), y.out(), n, R(1), false});
   tape.record(1, [&tape, x, y, rows, n, d] {
     const R* dy = tape.grad(y);
-    if (const auto dx = tape.accumulate(x); dx.g) streams_sum(tape.device(), dy, dx.g, rows, n, d, R(1), dx.add);
+    if (const auto dx = tape.accumulate(x); dx.g) 
+      tape.device().template for_tiles<R>(int(rows), 16, int(d), StreamsSum<R>{dy, dx.g, n, R(1), dx.add});
   });
   return y;
 }
@@ -23,10 +24,11 @@ template <class Device, class R> Var<Device, R> sum_streams(Var<Device, R> x, in
   if (n < 1 || x.cols() % n != 0) fail<shape_error>("sum_streams: x has shape {}, needs columns for {} streams", x.shape().text(), n);
   const std::int64_t rows = x.rows(), d = x.cols() / n;
   auto y = tape.make({rows, d});
-  streams_sum(tape.device(), x.value(), y.out(), rows, n, d, c, false);
+  tape.device().template for_tiles<R>(int(rows), 16, int(d), StreamsSum<R>{x.value(), y.out(), n, c, false});
   tape.record(1, [&tape, x, y, rows, n, d, c] {
     const R* dy = tape.grad(y);
-    if (const auto dx = tape.accumulate(x); dx.g) streams_repeat(tape.device(), dy, dx.g, rows, n, d, c, dx.add);
+    if (const auto dx = tape.accumulate(x); dx.g) 
+      tape.device().template for_tiles<R>(int(rows), 16, int(d), StreamsRepeat<R>{dy, dx.g, n, c, dx.add});
   });
   return y;
 }

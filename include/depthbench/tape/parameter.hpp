@@ -137,7 +137,7 @@ template <class Device, class R> class Parameters {
       host[i] = R(p.init.kind == Init::Kind::constant ? p.init.value
                   : p.init.kind == Init::Kind::table  ? p.init.table[i]
                                                       : p.init.value * rng.truncated_normal(i, p.init.bound));
-    device_->copy(p.value, host.data(), n);
+    device_->upload(p.value, host.data(), n);
   }
 
   Device* device_;

@@ -130,7 +130,7 @@ template <class Device, class R> class Tape {
     if (nodes_.empty()) fail<tape_error>("backward: nothing was recorded (already run, or inside no_grad)");
     if (loss.numel() != 1) fail<shape_error>("backward: the loss has shape {}, needs a scalar", loss.shape().text());
     const auto [g, add] = accumulate(loss);
-    device_->copy(g, &seed, 1);
+    device_->upload(g, &seed, 1);
     unwind(0);
     clear();
   }
