@@ -20,6 +20,7 @@ class Profile {
  public:
   void start() { on_ = true; tally_ = {}; }
   void stop() { on_ = false; }
+  bool on() const { return on_; }
   const Tally& operator[](Section s) const { return tally_[std::size_t(s)]; }
 
   class Timed {  // counts from its construction to its destruction

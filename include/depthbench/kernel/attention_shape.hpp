@@ -27,16 +27,16 @@ template <class R> struct AttentionGradient {
   bool add;
 };
 
-// Half of the square of scores, and the slots'. Backward: five products where forward has two.
+// What an attention has to do, depth slots apart. Half of the square of scores; five products backward, two forward.
 struct AttentionCost {
-  double flops, bytes, backward_flops, backward_bytes;
-  AttentionCost(const AttentionShape& s, int slots, std::size_t element) {
-    const double rows = double(s.batch) * s.seq, cells = rows * s.heads * (double(s.seq) / 2 + slots);
-    const double io = rows * (s.width() + s.kv_width()) * double(element), slot_bytes = 2 * rows * slots * s.kv_width() * double(element);
-    flops = 4 * cells * s.head_dim;
-    bytes = 2 * io + slot_bytes;
-    backward_flops = 2.5 * flops;
-    backward_bytes = 4 * io + 3 * slot_bytes;
+  double flops, bytes, slot_flops, slot_bytes;
+  static AttentionCost forward(const AttentionShape& s, int slots, std::size_t element) {
+    const double rows = double(s.batch) * s.seq, cell = 4.0 * rows * s.heads * s.head_dim;
+    return {cell * s.seq / 2, 2 * rows * (s.width() + s.kv_width()) * double(element), cell * slots, 2 * rows * slots * s.kv_width() * double(element)};
+  }
+  static AttentionCost backward(const AttentionShape& s, int slots, std::size_t element) {
+    const AttentionCost f = forward(s, slots, element);
+    return {2.5 * f.flops, 2 * f.bytes, 2.5 * f.slot_flops, 3 * f.slot_bytes};
   }
 };
 

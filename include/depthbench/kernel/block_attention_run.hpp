@@ -26,8 +26,8 @@ template <class F> void with_channels(int head_dim, F f) {
 template <class Device, class R> requires(Device::simt)
 void causal_attention_forward(Device& device, const AttentionShape& s, const RopeTable<R>& rope, const R* q, const R* k, const R* v, R* out, R* lse,
                               std::type_identity_t<std::span<const DepthSlot<R>>> slots = {}) {
-  const AttentionCost cost(s, int(slots.size()), sizeof(R));
-  const auto timing = device.timed(Section::attention, cost.flops, cost.bytes);
+  const auto cost = AttentionCost::forward(s, int(slots.size()), sizeof(R));
+  const auto timing = device.timed(Section::attention, cost.flops + cost.slot_flops, cost.bytes + cost.slot_bytes);
   const auto staged = device.stage(slots);
   detail::with_channels(s.head_dim, [&]<int C>() {
     const BlockAttention<R, C> in{s, rope.cosines(), rope.sines(), q, k, v, staged.data(), int(slots.size())};
@@ -39,8 +39,8 @@ template <class Device, class R> requires(Device::simt)
 void causal_attention_backward(Device& device, const AttentionShape& s, const RopeTable<R>& rope, const R* q, const R* k, const R* v, const R* out,
                               const R* lse, const R* dout, AttentionGradient<R> dq, AttentionGradient<R> dk, AttentionGradient<R> dv,
                                std::type_identity_t<std::span<const DepthSlot<R>>> slots = {}) {
-  const AttentionCost cost(s, int(slots.size()), sizeof(R));
-  const auto timing = device.timed(Section::attention, cost.backward_flops, cost.backward_bytes);
+  const auto cost = AttentionCost::backward(s, int(slots.size()), sizeof(R));
+  const auto timing = device.timed(Section::attention, cost.flops + cost.slot_flops, cost.bytes + cost.slot_bytes);
   const auto staged = device.stage(slots);
   const std::size_t rows = std::size_t(s.batch) * s.heads * s.seq;
   R* delta = device.memory().template acquire<R>(rows);

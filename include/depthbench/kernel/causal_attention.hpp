@@ -107,8 +107,8 @@ void causal_attention_forward(Device& device, const AttentionShape& s, const Rop
   const int pairs = s.batch * s.kv_heads, tiles = (T + Tiles::rows - 1) / Tiles::rows;
   const std::size_t per_pair = std::size_t(h) * tp + 2 * std::size_t(T) * hp;
   const std::size_t scratch = std::size_t(Tiles::rows) * (row + 2 * hp);
-  const AttentionCost cost(s, extra, sizeof(R));
-  const auto timing = device.timed(Section::attention, cost.flops, cost.bytes);
+  const auto cost = AttentionCost::forward(s, extra, sizeof(R));
+  const auto timing = device.timed(Section::attention, cost.flops + cost.slot_flops, cost.bytes + cost.slot_bytes);
   auto& memory = device.memory();
   R* packed = memory.template acquire<R>(per_pair * pairs);
   R* work = memory.template acquire<R>(scratch * device.threads());
@@ -172,8 +172,8 @@ void causal_attention_backward(Device& device, const AttentionShape& s, const Ro
   const int chunk = std::max(std::min(Tiles::max_keys, tp), hp);
   const std::size_t rows = std::size_t(T) * hp, columns = std::size_t(h) * tp, tile = std::size_t(Tiles::rows) * chunk;
   const std::size_t scratch = 6 * rows + 2 * columns + 2 * tile + std::size_t(Tiles::rows) * hp;
-  const AttentionCost cost(s, int(slots.size()), sizeof(R));
-  const auto timing = device.timed(Section::attention, cost.backward_flops, cost.backward_bytes);
+  const auto cost = AttentionCost::backward(s, int(slots.size()), sizeof(R));
+  const auto timing = device.timed(Section::attention, cost.flops + cost.slot_flops, cost.bytes + cost.slot_bytes);
   R* work = device.memory().template acquire<R>(scratch * device.threads());
   const R scale = R(1) / std::sqrt(R(h));
 

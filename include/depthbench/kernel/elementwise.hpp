@@ -55,13 +55,6 @@ template <class R> struct Product {
     store_pack(y + i, v, left);
   }
 };
-// y = c
-template <class R> struct Fill {
-  R* y;
-  R c;
-  int moves() const { return 1; }
-  template <class P> DB_FN void at(std::size_t i, int left) const { store_pack(y + i, P::splat(c), left); }
-};
 // y (+)= c x
 template <class R> struct Scale {
   const R* x;

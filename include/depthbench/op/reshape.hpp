@@ -1,7 +1,7 @@
 // reshape: the same numbers under another shape, without a copy (the gradient is shared too).
 // ones:    a constant vector of ones (d)
 #pragma once
-#include "depthbench/kernel/elementwise.hpp"
+#include "depthbench/kernel/fill.hpp"
 #include "depthbench/tape/tape.hpp"
 
 namespace depthbench {
