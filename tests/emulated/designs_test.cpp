@@ -1,11 +1,8 @@
 // Every kernel of every design on emulated blocks of threads, against the CPU's own way of running it: a whole model, its
 // loss, every gradient and one optimizer step, in double, at widths that fill no register, warp or tile.
 #include "depthbench/backend/emulated.hpp"
-#include "depthbench/residual/designs.hpp"
-#include "depthbench/train/adamw.hpp"
-#include "depthbench/model/transformer.hpp"
 #include "tests/catch.hpp"
-#include "tests/tape/fixture.hpp"
+#include "tests/emulated/whole_step.hpp"
 
 using namespace depthbench;
 using namespace depthbench_test;
@@ -14,42 +11,14 @@ namespace {
 
 using R = double;
 
-struct Case {
-  ModelConfig model;
-  int batch, seq;
-  Activations activations = Activations::keep;
-};
-
-// The loss, all gradients, the norm and all parameters after a step, from parameters that are alive everywhere.
-template <class Device> std::vector<R> everything(Device& device, const Case& c, const std::string& design, const DesignOptions& options) {
-  Transformer<Device, R> model(device, c.model, Designs<Device, R>().make(design, options));
-  model.initialize(3);
-  const Rng rng(1, 2);
-  for (auto& p : model.parameters().list())
-    for (std::size_t i = 0; i < p.values().size(); ++i) p.value[i] += 0.3 * rng.normal(p.offset + i);
-  Tape<Device, R> tape(device);
-  std::vector<std::int32_t> tokens(std::size_t(c.batch * c.seq)), targets(tokens.size());
-  for (std::size_t i = 0; i < tokens.size(); ++i) {
-    tokens[i] = std::int32_t(i * i % std::size_t(c.model.vocab_size));
-    targets[i] = i % 7 == 3 ? ignored_target : std::int32_t(i * 5 % std::size_t(c.model.vocab_size));
-  }
-  const auto loss = model.loss(tape, tokens, targets, c.batch, 50, c.activations);
-  std::vector<R> all{device.read(loss.value())};
-  tape.backward(loss);
-  model.parameters().settle_grads();
-  for (const auto& p : model.parameters().list()) all.insert(all.end(), p.grads().begin(), p.grads().end());
-  Adamw<Device, R> adamw(model.parameters(), {});
-  all.push_back(adamw.step(1e-2));
-  for (const auto& p : model.parameters().list()) all.insert(all.end(), p.values().begin(), p.values().end());
-  return all;
-}
+using Case = StepCase;
 
 double difference(const Case& c, const std::string& design, const DesignOptions& options = {}, Schedule schedule = Schedule::forward) {
   Cpu cpu(1);
   EmulatedDevice<> emulated(schedule);
-  const auto needs = everything(cpu, c, design, options), has = everything(emulated, c, design, options);
+  const auto needs = whole_step<R>(cpu, c, design, options), has = whole_step<R>(emulated, c, design, options);
   CHECK(emulated.blocks_run() > 50);
-  return error_of(has, needs);
+  return relative_error(has, needs);
 }
 
 DesignOptions with(const std::string& name, double value) {

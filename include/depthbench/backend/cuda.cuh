@@ -87,7 +87,7 @@ class CudaDevice {
   // ---- between the host's memory and tensors
   template <class T> void upload(T* to, const T* from, std::size_t n) {
     const std::size_t bytes = n * sizeof(T);
-    if (bytes <= 8 * sizeof(cuda::StoreWords::word) && bytes % sizeof(unsigned) == 0) return send_as_arguments(to, from, bytes);
+    if (bytes <= at_most_as_arguments && bytes % sizeof(unsigned) == 0) return send_as_arguments(to, from, bytes);
     cuda::check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream_), "upload");
     synchronize();  // `from` is the caller's again
   }
@@ -166,6 +166,7 @@ class CudaDevice {
   }
 
  private:
+  static constexpr std::size_t at_most_as_arguments = std::size_t{64} << 10;  // beyond, a copy that waits is quicker
   template <class Body> static void whole_accesses(int d, std::size_t element) {
     if (std::size_t(d) * element % 16 != 0)
       fail<shape_error>("cuda: {}: rows of {} numbers of {} bytes, a GPU takes rows of whole 16 bytes", cuda::name_of_type<Body>(), d, element);
