@@ -39,10 +39,15 @@ if(DEPTHBENCH_EXAMPLES AND Python3_FOUND)
   endforeach()
 endif()
 
-# ---- CUDA: compiled, never run ----
+# ---- CUDA: compiled, linked, read; never run ----
 add_test(NAME cuda_compile COMMAND ${PROJECT_SOURCE_DIR}/tools/cuda_compile ${PROJECT_SOURCE_DIR}
          ${CMAKE_CURRENT_BINARY_DIR}/cuda_compile)
 set_tests_properties(cuda_compile PROPERTIES LABELS cuda_compile SKIP_RETURN_CODE 77 TIMEOUT 900)
+if(Python3_FOUND)
+  add_test(NAME cuda_compile/report_finds_planted_faults
+           COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/tools/ptxas_report --self-test)
+  set_tests_properties(cuda_compile/report_finds_planted_faults PROPERTIES LABELS cuda_compile)
+endif()
 
 # ---- what a user does with the umbrella ----
 if(NOT EXISTS ${umbrella})

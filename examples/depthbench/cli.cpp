@@ -25,6 +25,11 @@ int dispatch(int argc, char** argv, const AddDesigns& add) {
   app.require_subcommand(1);
   app.set_version_flag("--version", "depthbench " + version());
 
+  std::string device;
+  const auto add_device = [&device](CLI::App* command) {
+    command->add_option("--device", device, "cpu, or cuda:0 where the app was built with CUDA; short for run.device=");
+  };
+
   TrainArgs train;
   auto* t = app.add_subcommand("train", "train one model into a run folder");
   t->add_option("settings", train.settings, settings_help);
@@ -33,6 +38,7 @@ int dispatch(int argc, char** argv, const AddDesigns& add) {
   t->add_flag("--dry-run", train.dry_run, "print the plan and stop");
   t->add_flag("--resume", train.resume, "go on from the folder's checkpoint");
   t->add_flag("--force", train.force, "start anew in a folder that holds a run");
+  add_device(t);
 
   t->footer("keys and their defaults, as in a TOML file:\n\n" + to_toml({}));
 
@@ -44,6 +50,7 @@ int dispatch(int argc, char** argv, const AddDesigns& add) {
   s->add_option("--out", sweep.out, "folder of the runs and the report")->required();
   s->add_flag("--dry-run", sweep.dry_run, "print the table of runs and stop");
   s->add_flag("--force", sweep.force, "start anew the runs that were told something else");
+  add_device(s);
 
   s->footer(
       "keys of the grid, besides those of train: sweep.designs=pre_ln,hc sweep.shapes=4x64,8x48 "
@@ -57,6 +64,7 @@ int dispatch(int argc, char** argv, const AddDesigns& add) {
   e->add_option("--data", eval.data,
                 "evaluate all of this file or folder instead of the run's held-out part");
   e->add_flag("--json", eval.json, "one JSON object");
+  add_device(e);
 
   AnalyzeArgs analyze;
   auto* y = app.add_subcommand("analyze", "effective depth of a trained model: ten analyses, into its folder");
@@ -135,6 +143,8 @@ int dispatch(int argc, char** argv, const AddDesigns& add) {
   }
   if (p->parsed()) return parity(cases, analysis);
   if (b->parsed()) return bench(o);
+  if (!device.empty())
+    for (auto* settings : {&train.settings, &sweep.settings, &eval.settings}) settings->push_back("run.device=" + device);
   const Engine engine(add);
   if (t->parsed()) return train_command(engine, train);
   if (s->parsed()) return sweep_command(engine, sweep);

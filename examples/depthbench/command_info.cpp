@@ -3,6 +3,7 @@
 
 #include "commands.hpp"
 #include "depthbench/io/safetensors.hpp"
+#include "engine_cuda.hpp"
 #include "saved_run.hpp"
 #include "words.hpp"
 
@@ -30,13 +31,14 @@ int about_program(const Engine& engine, bool json) {
                {"simd", Engine::vector_width()},
                {"gemm", Engine::gemm_name()},
                {"threads", Engine::hardware_threads()},
+               {"cuda", cuda_found()},
                {"designs", designs}};
   if (json) {
     fmt::print("{}\n", j.dump());
     return 0;
   }
-  fmt::print("depthbench  {}\ncompiler    {}\nvectors     {}\nproducts    {}\nthreads     {}\ndesigns\n",
-             version(), __VERSION__, Engine::vector_width(), Engine::gemm_name(), Engine::hardware_threads());
+  fmt::print("depthbench  {}\ncompiler    {}\nvectors     {}\nproducts    {}\nthreads     {}\ncuda        {}\ndesigns\n",
+             version(), __VERSION__, Engine::vector_width(), Engine::gemm_name(), Engine::hardware_threads(), cuda_found());
   for (const auto& [name, options] : designs.items()) {
     fmt::print("  {}\n", name);
     for (const auto& [option, meaning] : options.items())

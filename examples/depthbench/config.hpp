@@ -43,6 +43,7 @@ struct RunConfig {
   std::int64_t eval_every = 0;  // steps; 0: at the end only
   DataConfig data;
   int threads = 0;                      // 0: as many as the machine has
+  std::string device = "cpu";           // or cuda:0
   std::int64_t checkpoint_every = 200;  // steps; 0: at the end only
   std::int64_t log_every = 10;          // steps between plain lines
   bool weights = false;  // at the end also weights.safetensors, without the optimizer's moments
@@ -96,6 +97,7 @@ void visit_keys(Config& c, V&& v) {
   v("data.validation", c.data.validation, "windows, or one instance a document",
     Choices{"packed", "documents"});
   v("run.threads", c.threads, "0: as many as the machine has");
+  v("run.device", c.device, "cpu; cuda:0 where the app was built with CUDA");
   v("run.checkpoint_every", c.checkpoint_every, "steps; 0: at the end only");
   v("run.log_every", c.log_every, "steps between lines when the output is no terminal");
   v("run.weights", c.weights, "at the end also weights.safetensors, without the optimizer's moments");

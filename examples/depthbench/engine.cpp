@@ -1,76 +1,13 @@
 #include "engine.hpp"
 
+#include <charconv>
 #include <thread>
 
-#include "depthbench/train/evaluate.hpp"
-#include "depthbench/train/trainer.hpp"
+#include "engine_cuda.hpp"
+#include "engine_model.hpp"
 #include "instances.hpp"
 
 namespace depthbench::app {
-namespace {
-
-using Transformer32 = Transformer<Cpu, float>;
-
-std::unique_ptr<Residual<Cpu, float>> make_design(const Designs<Cpu, float>& designs, const RunConfig& c) {
-  if (!designs.has(c.design))
-    fail<config_error>("residual.design is {}, needs one of {}; the nearest is {}", c.design, designs.names(),
-                       nearest(c.design, designs.list()));
-  DesignOptions options;
-  for (const auto& [name, value] : options_of(c, designs.list())) options.set(name, value);
-  return designs.make(c.design, options);
-}
-
-// Evaluation runs over as many rows as a micro-batch has, so that it needs no memory of its own.
-struct Held : Model {
-  Held(const Designs<Cpu, float>& designs, const RunConfig& c)
-      : cpu(c.threads), model(cpu, c.model, make_design(designs, c)), tape(cpu) {
-    cpu.set_products(c.train.precision == Precision::fp32 ? Products::fp32 : Products::bf16);
-  }
-  ValidationLoss validate(const ValidationSet& set, std::int64_t rows,
-                          const EvaluationProgress& progress) override {
-    return evaluate(model, tape, set, rows, progress);
-  }
-  Finding analyze(const std::string& name, const Sample& sample, const AnalysisOptions& options) override {
-    return run_analysis(name, model, tape, sample, options);
-  }
-  Cpu cpu;
-  Transformer32 model;
-  Tape<Cpu, float> tape;
-};
-
-struct Trained final : Training {
-  Trained(const Designs<Cpu, float>& designs, const RunConfig& c, const Data& data)
-      : cpu(c.threads),
-        model(cpu, c.model, make_design(designs, c)),
-        sampler(data.corpus, data.split.train, c.train.seq_len, c.train.data_seed) {
-    model.initialize(c.train.seed);
-    trainer.emplace(model, sampler, c.train);
-  }
-  StepRecord step() override { return trainer->step(); }
-  std::int64_t done_steps() const override { return trainer->done_steps(); }
-  std::int64_t total_steps() const override { return trainer->total(); }
-  void save(const std::string& path, const Notes& notes) override { trainer->save(path, notes); }
-  void save_weights(const std::string& path, const Notes& notes) override {
-    save_checkpoint<Cpu, float>(path, model.parameters(), nullptr, notes);
-  }
-  void resume(const std::string& path) override { trainer->resume(path); }
-  std::size_t memory_peak() const override { return const_cast<Cpu&>(cpu).memory().peak(); }
-  int threads() const override { return cpu.threads(); }
-  ValidationLoss validate(const ValidationSet& set, std::int64_t rows,
-                          const EvaluationProgress& progress) override {
-    return evaluate(model, trainer->tape(), set, rows, progress);
-  }
-  Finding analyze(const std::string& name, const Sample& sample, const AnalysisOptions& options) override {
-    return run_analysis(name, model, trainer->tape(), sample, options);
-  }
-
-  Cpu cpu;
-  Transformer32 model;
-  WindowSampler sampler;
-  std::optional<Trainer<Cpu, float>> trainer;
-};
-
-}  // namespace
 
 Engine::Engine(const AddDesigns& add) : designs_(std::make_unique<Designs<Cpu, float>>()) {
   if (add) add(*designs_);
@@ -80,29 +17,40 @@ Engine::~Engine() = default;
 std::vector<std::string> Engine::designs() const { return designs_->list(); }
 
 PartCounts Engine::count(const RunConfig& c) const {
+  cuda_ordinal(c.device);  // every plan comes by here: a device that is not there is said before anything starts
   Cpu cpu(1);
-  const Transformer32 model(cpu, c.model, make_design(*designs_, c));
-  const auto& p = const_cast<Transformer32&>(model).parameters();
+  Transformer<Cpu, float> model(cpu, c.model, make_design(*designs_, c));
+  const auto& p = model.parameters();
   return {p.numel(Part::embedding), p.numel(Part::backbone), p.numel(Part::norm), p.numel(Part::residual),
           p.numel(Part::head)};
 }
 
 std::unique_ptr<Training> Engine::train(const RunConfig& c, const Data& data) const {
-  return std::make_unique<Trained>(*designs_, c, data);
+  if (const auto ordinal = cuda_ordinal(c.device)) return train_on_cuda(*ordinal, c, data);
+  return std::make_unique<Trained<Cpu>>([&] { return Cpu(c.threads); }, *designs_, c, data);
 }
 
 std::unique_ptr<Model> Engine::open(const RunConfig& c, const std::string& checkpoint) const {
-  auto held = std::make_unique<Held>(*designs_, c);
-  held->model.initialize(0);
-  load_checkpoint<Cpu, float>(checkpoint, held->model.parameters(), nullptr);
-  return held;
+  if (const auto ordinal = cuda_ordinal(c.device)) return open_on_cuda(*ordinal, c, checkpoint);
+  return std::make_unique<Held<Cpu>>([&] { return Cpu(c.threads); }, *designs_, c, checkpoint);
+}
+
+std::optional<int> cuda_ordinal(const std::string& device) {
+  if (device == "cpu") return std::nullopt;
+  int ordinal = -1;
+  const char* end = device.data() + device.size();
+  if (!device.starts_with("cuda:") || std::from_chars(device.data() + 5, end, ordinal).ptr != end || ordinal < 0)
+    fail<config_error>("run.device is {}, needs cpu or cuda:0, cuda:1, ...", device);
+  if (!cuda_built())
+    fail<config_error>("run.device is {}: this program was built without CUDA (configure with -DDEPTHBENCH_CUDA=ON)", device);
+  return ordinal;
 }
 
 TaskScore Engine::solve(const RunConfig& c, const KHop& task, int tests, const TaskProgress& progress) const {
   const auto start = std::chrono::steady_clock::now();
   Cpu cpu(c.threads);
   cpu.set_products(c.train.precision == Precision::fp32 ? Products::fp32 : Products::bf16);
-  Transformer32 model(cpu, c.model, make_design(*designs_, c));
+  Transformer<Cpu, float> model(cpu, c.model, make_design(*designs_, c));
   model.initialize(c.train.seed);
   Tape<Cpu, float> tape(cpu);
   Adamw<Cpu, float> adamw(model.parameters(), c.train.adamw);

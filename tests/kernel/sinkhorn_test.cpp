@@ -89,7 +89,8 @@ template <int n, class R> Result kernel(const std::vector<double>& z, const std:
     grad[o][i] = P::splat(R(g[std::size_t(o * n + i)]));
     logits[o][i].set(0, R(o + 2 * i));
   }
-  Sinkhorn<n, P> s(logits, iterations, R(eps));
+  SinkhornDivisors<n, P> divisors;
+  Sinkhorn<n, P> s(logits, iterations, R(eps), &divisors);
   Result r;
   for (int o = 0; o < n; ++o) for (int i = 0; i < n; ++i) r.h.push_back(double(s.y[o][i].get(1)));
   s.reverse(grad);

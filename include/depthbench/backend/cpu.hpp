@@ -6,6 +6,7 @@
 #include <cstring>
 #include <memory>
 #include <new>
+#include <span>
 #include <vector>
 
 #include "depthbench/backend/gemm.hpp"
@@ -20,6 +21,7 @@ template <class Gemm_> class CpuDevice {
  public:
   using Gemm = Gemm_;
   static constexpr int teams = 16;  // partial sums of parameter gradients, whatever the number of threads
+  static constexpr bool simt = false;  // bodies run on packs of a thread, not on the threads of a block
 
   explicit CpuDevice(int threads = 0) : pool_(threads), scratch_(std::size_t(pool_.size())), memory_(*this) {}
 
@@ -53,6 +55,17 @@ template <class Gemm_> class CpuDevice {
   template <class T, class F> void generate(T* p, std::size_t n, const F& value) {
     for_chunks(n, [&](std::size_t first, std::size_t count) { for (std::size_t i = first; i < first + count; ++i) p[i] = value(i); });
   }
+  // ---- between the host's memory and tensors, which here are one
+  static constexpr bool host_memory = true;
+  template <class T> void upload(T* to, const T* from, std::size_t n) { copy(to, from, n); }
+  template <class T> void download(T* to, const T* from, std::size_t n) { copy(to, from, n); }
+  template <class T> T read(const T* p) { return *p; }  // waits, on a device that works by itself
+  // A list of the host's for bodies to read, while the result lives.
+  template <class T> struct Staged {
+    const T* p;
+    const T* data() const { return p; }
+  };
+  template <class T> Staged<T> stage(std::span<const T> list) { return {list.data()}; }
 
   // ---- work
   // body(first, count) over chunks of [0, n); the chunks depend on n only.
@@ -65,13 +78,8 @@ template <class Gemm_> class CpuDevice {
     });
   }
 
-  // body(i) for every i in [0, count): few, large pieces.
-  template <class Body> void for_rows(int count, const Body& body) {
-    pool_.run(count, [&](int i, int) { body(i); });
-  }
-
-  // A small piece of work in one place.
-  template <class Body> void single(const Body& body) { body(); }
+  // body(first, count) over any cut of [0, n): a body that treats every number by itself.
+  template <class Body> void for_elements(std::size_t n, const Body& body) { for_chunks(n, body); }
 
   // An elementwise body over n numbers, a pack at a time.
   template <class R, class Body> void for_packs(std::size_t n, const Body& body) {
@@ -95,11 +103,11 @@ template <class Gemm_> class CpuDevice {
       run_program<M, S>(program, team, args, first, last, 1, k);
     });
   }
-  // A kernel body(team, first, last) over tiles of `tile` tokens.
+  // A kernel body(team, first, last) over tiles of `tile` tokens; the body holds no rows of its own.
   template <class R, class Body> void for_tiles(int tokens, int tile, int d, const Body& body) {
-    pool_.run((tokens + tile - 1) / tile, [&](int k, int worker) {
+    pool_.run((tokens + tile - 1) / tile, [&](int k, int) {
       const int first = k * tile, last = first + tile < tokens ? first + tile : tokens;
-      SerialTeam<R> team(d, scratch<R>(worker, d), scratch_rows);
+      SerialTeam<R> team(d, nullptr, 0);
       body(team, first, last);
     });
   }

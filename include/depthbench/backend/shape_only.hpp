@@ -7,6 +7,7 @@
 // running it on counted numbers (kernel/counted.hpp). Time is no longer than the list of ops.
 #pragma once
 #include <algorithm>
+#include <span>
 #include <cstdint>
 #include <thread>
 
@@ -41,7 +42,17 @@ class ShapeOnly {
   template <class T> void zero(T*, std::size_t) {}
   template <class T> void copy(T*, const T*, std::size_t) {}
   template <class T, class F> void generate(T*, std::size_t, const F&) {}
+  static constexpr bool simt = false, host_memory = true;
+  template <class T> void upload(T*, const T*, std::size_t) {}
+  template <class T> void download(T*, const T*, std::size_t) {}
+  template <class T> T read(const T*) { return T(); }
+  template <class T> struct Staged {
+    const T* p;
+    const T* data() const { return p; }
+  };
+  template <class T> Staged<T> stage(std::span<const T> list) { return {list.data()}; }
   template <class Body> void for_chunks(std::size_t, const Body&) {}
+  template <class Body> void for_elements(std::size_t, const Body&) {}
   template <class Body> void for_rows(int, const Body&) {}
   template <class Body> void single(const Body&) {}
   template <class R, class Body> void for_tiles(int, int, int, const Body&) {}

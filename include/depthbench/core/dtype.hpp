@@ -1,10 +1,10 @@
 // Element types as files name them, and bfloat16 as a storage type.
 #pragma once
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
 
+#include "depthbench/config.hpp"
 #include "depthbench/core/error.hpp"
 
 namespace depthbench {
@@ -14,13 +14,13 @@ struct bfloat16 {
   std::uint16_t bits = 0;
 
   bfloat16() = default;
-  constexpr explicit bfloat16(float x) {  // round to nearest even; NaN stays NaN
-    const std::uint32_t u = std::bit_cast<std::uint32_t>(x);
+  DB_FN constexpr explicit bfloat16(float x) {  // round to nearest even; NaN stays NaN
+    const std::uint32_t u = __builtin_bit_cast(std::uint32_t, x);
     const bool nan = (u & 0x7fffffffu) > 0x7f800000u;
     bits = std::uint16_t(nan ? (u >> 16) | 0x40u : (u + 0x7fffu + ((u >> 16) & 1u)) >> 16);
   }
-  constexpr explicit operator float() const { return std::bit_cast<float>(std::uint32_t{bits} << 16); }
-  constexpr explicit operator double() const { return float(*this); }
+  DB_FN constexpr explicit operator float() const { return __builtin_bit_cast(float, std::uint32_t{bits} << 16); }
+  DB_FN constexpr explicit operator double() const { return float(*this); }
 };
 
 enum class DType { f64, f32, bf16, i64, i32, u32, u16, u8 };

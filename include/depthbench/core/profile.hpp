@@ -38,6 +38,7 @@ class Profile {
  public:
   void start() { on_ = true; tally_ = {}; }
   void stop() { on_ = false; }
+  bool on() const { return on_; }
   const Tally& at(Part part, Pass pass, Section s) const { return tally_[index(part, pass, s)]; }
   Tally operator[](Section s) const {  // of all parts and passes
     Tally sum;

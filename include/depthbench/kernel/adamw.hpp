@@ -5,6 +5,7 @@
 
 #include "depthbench/config.hpp"
 #include "depthbench/core/dtype.hpp"
+#include "depthbench/kernel/pack.hpp"
 
 namespace depthbench {
 
@@ -31,6 +32,58 @@ template <class R> struct AdamwStep {
     const R denominator = Keep::of(Keep::of(Keep::of(std::sqrt(v)) / std::sqrt(bias2)) + eps);
     p = Keep::of(p - lr / bias1 * m / denominator);
   }
+};
+
+// A run of parameters that are treated alike, clipped by the norm that stands in the device's memory: *norm need not be
+// known to the host. One that is not finite changes nothing.
+template <class R, class Keep> struct AdamwRun {
+  AdamwStep<R> step;  // its grad_scale is not used
+  double clip;        // 0: none
+  const double* norm;
+  R *p, *m, *v;
+  const R* g;
+  DB_FN void operator()(std::size_t first, std::size_t count) const {
+    const double size = *norm;
+    if (!(size - size == 0)) return;
+    AdamwStep<R> body = step;
+    body.grad_scale = R(clip > 0 && clip < size + 1e-6 ? clip / (size + 1e-6) : 1.0);
+    R *__restrict pp = p + first, *__restrict mm = m + first, *__restrict vv = v + first;
+    const R* __restrict gg = g + first;
+    for (std::size_t i = 0; i < count; ++i) body.template at<Keep>(pp[i], mm[i], vv[i], gg[i]);
+  }
+};
+template <class R> struct RoundToBf16 {
+  R* p;
+  DB_FN void operator()(std::size_t first, std::size_t count) const {
+    for (std::size_t i = first; i < first + count; ++i) p[i] = KeepBf16::of(p[i]);
+  }
+};
+
+// The L2 norm of n numbers: part[k] = sum of the squares of chunk k (a team's work), then the root of their sum.
+template <class R> struct SquaresOfChunks {
+  static constexpr int simt_width = 1;
+  static constexpr int chunk = 1 << 15;
+  const R* g;
+  std::int64_t n;
+  double* part;
+  template <class Team> DB_FN void operator()(Team& team, int first, int last) const {
+    using P = typename Team::Pack;
+    for (std::int64_t k = first; k < last; ++k) {
+      const int count = int(n - k * chunk < chunk ? n - k * chunk : chunk);
+      auto acc = Team::acc0();
+      for (int i = team.begin(); i < count; i += team.step()) {
+        const P x = load_pack<P>(g + k * chunk + i, count - i);
+        Team::fma(acc, x, x);
+      }
+      double sums[1] = {Team::hsum(acc)}, sum[1];
+      team.sum(sums, sum);
+      const double total = team.lanes().get(sum, 0);
+      if (team.leader()) part[k] = total;
+    }
+  }
+};
+struct SquareRoot {
+  DB_FN double operator()(double x) const { return std::sqrt(x); }
 };
 
 }  // namespace depthbench

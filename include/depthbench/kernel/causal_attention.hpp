@@ -1,4 +1,4 @@
-// Causal attention with rotary positions and grouped heads, on the CPU.
+// Causal attention with rotary positions and grouped heads, on the CPU. (On blocks of threads: block_attention.hpp.)
 //   out[t] = sum over t' <= t of softmax_t'(q_t . k_t' / sqrt(h)) v_t'       q, k rotated; query head a uses KV head a / (H / Hkv)
 // With depth slots (MoDA), the same softmax also runs over a few keys of the token itself, which are not rotated:
 //   logits q_t . K_{t,s} / sqrt(h) beside q_t . k_t' / sqrt(h);   out[t] += sum over s of p_s V_{t,s}
@@ -12,25 +12,12 @@
 #include <type_traits>
 
 #include "depthbench/core/profile.hpp"
+#include "depthbench/kernel/attention_shape.hpp"
 #include "depthbench/kernel/pack_math.hpp"
 #include "depthbench/kernel/rope.hpp"
 #include "depthbench/kernel/tile_gemm.hpp"
 
 namespace depthbench {
-
-struct AttentionShape {
-  int batch, seq, heads, kv_heads, head_dim;
-  int group() const { return heads / kv_heads; }
-  int width() const { return heads * head_dim; }        // of q and out
-  int kv_width() const { return kv_heads * head_dim; }  // of k and v
-};
-
-// One depth slot: keys and values of every token, rows apart by their strides. The gradients are added to.
-template <class R> struct DepthSlot {
-  const R *k, *v;   // (B T, Hkv h)
-  std::int64_t k_stride, v_stride;
-  R *dk = nullptr, *dv = nullptr;
-};
 
 namespace detail {
 
@@ -118,7 +105,7 @@ template <class Device> void count_slots(Device& device, double flops, double by
 }  // namespace detail
 
 // q (B T, H h)   k, v (B T, Hkv h)   ->   out (B T, H h), lse (B, H, T)
-template <class Device, class R>
+template <class Device, class R> requires(!Device::simt)
 void causal_attention_forward(Device& device, const AttentionShape& s, const RopeTable<R>& rope, const R* q, const R* k,
                               const R* v, R* out, R* lse, std::type_identity_t<std::span<const DepthSlot<R>>> slots = {}) {
   using Tiles = detail::HeadTiles<R>;
@@ -126,10 +113,9 @@ void causal_attention_forward(Device& device, const AttentionShape& s, const Rop
   const int pairs = s.batch * s.kv_heads, tiles = (T + Tiles::rows - 1) / Tiles::rows;
   const std::size_t per_pair = std::size_t(h) * tp + 2 * std::size_t(T) * hp;
   const std::size_t scratch = std::size_t(Tiles::rows) * (row + 2 * hp);
-  const double cells = double(s.batch) * s.heads * T * T / 2, io = double(s.batch) * T * (s.width() + s.kv_width()) * sizeof(R);
-  const double slot_cells = double(s.batch) * s.heads * T * extra, slot_bytes = 2.0 * s.batch * T * extra * s.kv_width() * sizeof(R);
-  detail::count_slots(device, 4 * slot_cells * h, slot_bytes);
-  const auto timing = device.timed(Section::attention, 4 * cells * h, 2 * io);
+  const auto cost = AttentionCost::forward(s, extra, sizeof(R));
+  detail::count_slots(device, cost.slot_flops, cost.slot_bytes);
+  const auto timing = device.timed(Section::attention, cost.flops, cost.bytes);
   auto& memory = device.memory();
   R* packed = memory.template acquire<R>(per_pair * pairs);
   R* work = memory.template acquire<R>(scratch * device.threads());
@@ -182,11 +168,7 @@ void causal_attention_forward(Device& device, const AttentionShape& s, const Rop
 }
 
 // Adds to or overwrites dq, dk, dv as their `add` says; a null gradient is not wanted.
-template <class R> struct AttentionGradient {
-  R* g;
-  bool add;
-};
-template <class Device, class R>
+template <class Device, class R> requires(!Device::simt)
 void causal_attention_backward(Device& device, const AttentionShape& s, const RopeTable<R>& rope, const R* q, const R* k,
                                const R* v, const R* out, const R* lse, const R* dout, AttentionGradient<R> dq,
                                AttentionGradient<R> dk, AttentionGradient<R> dv, std::type_identity_t<std::span<const DepthSlot<R>>> slots = {}) {
@@ -197,10 +179,9 @@ void causal_attention_backward(Device& device, const AttentionShape& s, const Ro
   const int chunk = std::max(std::min(Tiles::max_keys, tp), hp);
   const std::size_t rows = std::size_t(T) * hp, columns = std::size_t(h) * tp, tile = std::size_t(Tiles::rows) * chunk;
   const std::size_t scratch = 6 * rows + 2 * columns + 2 * tile + std::size_t(Tiles::rows) * hp;
-  const double cells = double(s.batch) * s.heads * T * T / 2, io = double(s.batch) * T * (s.width() + s.kv_width()) * sizeof(R);
-  const double slot_cells = double(s.batch) * s.heads * T * double(slots.size()), slot_bytes = 2.0 * s.batch * T * double(slots.size()) * s.kv_width() * sizeof(R);
-  detail::count_slots(device, 10 * slot_cells * h, 3 * slot_bytes);
-  const auto timing = device.timed(Section::attention, 10 * cells * h, 4 * io);
+  const auto cost = AttentionCost::backward(s, int(slots.size()), sizeof(R));
+  detail::count_slots(device, cost.slot_flops, cost.slot_bytes);
+  const auto timing = device.timed(Section::attention, cost.flops, cost.bytes);
   R* work = device.memory().template acquire<R>(scratch * device.threads());
   const R scale = R(1) / std::sqrt(R(h));
 

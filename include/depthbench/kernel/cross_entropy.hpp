@@ -7,8 +7,6 @@
 
 namespace depthbench {
 
-
-
 // One row of V logits. With Gradient, z becomes c (softmax(z) - onehot(target)); of an ignored target, zero.
 template <bool gradient, class Team, class R>
 DB_FN R cross_entropy_row(Team& team, R* z, int V, std::int32_t target, R c) {
@@ -48,5 +46,21 @@ DB_FN R cross_entropy_row(Team& team, R* z, int V, std::int32_t target, R c) {
   }
   return top + math::log(total) - at_target;
 }
+
+// nll of rows of logits; with `gradient` the rows become their own gradients, times c.
+template <bool gradient, class R> struct CrossEntropyRows {
+  static constexpr int simt_width = 1;  // a row of V numbers begins anywhere
+  R* logits;
+  int vocab;
+  const std::int32_t* target;
+  R* nll;
+  R c;
+  template <class Team> DB_FN void operator()(Team& team, int first, int last) const {
+    for (int i = first; i < last; ++i) {
+      const R x = cross_entropy_row<gradient>(team, logits + std::int64_t(i) * vocab, vocab, target[i], c);
+      if (team.leader()) nll[i] = x;
+    }
+  }
+};
 
 }  // namespace depthbench

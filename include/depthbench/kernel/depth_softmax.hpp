@@ -134,11 +134,12 @@ template <class R> struct DepthPullProbabilities {
 };
 
 // g (m, N) holds p on entry and dz_l r on exit; gv (N, d) (+)= sum_l p_l dO_l - (sum_l dz_l z_l) r^2 / d v.
-template <class Team, class R>
+// last - first <= tile
+template <int tile, class Team, class R>
 DB_FN void depth_pull(Team& team, const R* v, const R* r, const DepthUse<R>* use, int m, R* g, std::int64_t n, R* gv, bool add,
                       int first, int last) {
   using P = typename Team::Pack;
-  R norm_path[depth_tile] = {};  // sum_l dz_l z_l
+  R norm_path[tile] = {};  // sum_l dz_l z_l
   for (int l0 = 0; l0 < m; l0 += depth_block) {
     const int count = m - l0 < depth_block ? m - l0 : depth_block;
     for (int t = first; t < last; ++t) {
@@ -181,7 +182,7 @@ DB_FN void depth_pull(Team& team, const R* v, const R* r, const DepthUse<R>* use
         if (b < count) {
           const DepthUse<R>& u = use[l0 + b];
           const R dz = p[b] * (dot - u.dot[t]);
-          norm_path[t - first] += dz * u.logit[t] * r[t];
+          norm_path[tile == 1 ? 0 : t - first] += dz * u.logit[t] * r[t];
           if (team.leader()) g[(l0 + b) * n + t] = dz * r[t];
         }
       }
@@ -189,12 +190,50 @@ DB_FN void depth_pull(Team& team, const R* v, const R* r, const DepthUse<R>* use
   }
   for (int t = first; t < last; ++t) {
     const std::int64_t row = std::int64_t(t) * team.d;
-    const P k = P::splat(-norm_path[t - first] * r[t] * r[t] / R(team.d));
+    const P k = P::splat(-norm_path[tile == 1 ? 0 : t - first] * r[t] * r[t] / R(team.d));
     for (int c = team.begin(); c < team.d; c += team.step()) {
       const int left = team.d - c;
       store_pack(gv + row + c, load_pack<P>(gv + row + c, left) + k * load_pack<P>(v + row + c, left), left);
     }
   }
 }
+
+// ---- the bodies that a device runs over tiles of tokens
+template <class R> struct DepthInverseRms {
+  const R* v;
+  R* r;
+  R eps;
+  template <class Team> DB_FN void operator()(Team& team, int first, int last) const { depth_inverse_rms(team, v, r, eps, first, last); }
+};
+template <class R> struct DepthMix {
+  const DepthSource<R>* source;
+  int m;
+  const R* p;
+  std::int64_t n;
+  R* o;
+  template <class Team> DB_FN void operator()(Team& team, int first, int last) const { depth_mix(team, source, m, p, n, o, first, last); }
+};
+template <class R> struct DepthRowDots {
+  const R *a, *b;
+  R* dots;
+  template <class Team> DB_FN void operator()(Team& team, int first, int last) const { depth_row_dots(team, a, b, dots, first, last); }
+};
+template <class R> struct DepthPull {
+  const R *v, *r;
+  const DepthUse<R>* use;
+  int m;
+  R* g;
+  std::int64_t n;
+  R* gv;
+  bool add;
+  // A thread of a GPU keeps its sums in a register, which has no index: token by token there.
+  template <class Team> DB_FN void operator()(Team& team, int first, int last) const {
+    if constexpr (Team::simt) {
+      for (int t = first; t < last; ++t) depth_pull<1>(team, v, r, use, m, g, n, gv, add, t, t + 1);
+    } else {
+      depth_pull<depth_tile>(team, v, r, use, m, g, n, gv, add, first, last);
+    }
+  }
+};
 
 }  // namespace depthbench

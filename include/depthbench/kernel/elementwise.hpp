@@ -74,5 +74,15 @@ template <class R> struct Scale {
     store_pack(y + i, v, left);
   }
 };
+// The same, c being in the device's memory.
+template <class R> struct ScaleBy {
+  const R* x;
+  R* y;
+  const R* c;
+  bool add;
+  int moves() const { return 2 + add; }
+  int flops() const { return 1 + add; }
+  template <class P> DB_FN void at(std::size_t i, int left) const { Scale<R>{x, y, *c, add}.template at<P>(i, left); }
+};
 
 }  // namespace depthbench

@@ -3,8 +3,6 @@
 //   c (n, n + 2) coefficients of a token:  column 0 read, columns 1..n stream maps, column n + 1 write
 //   c = S + s * tanh(x_s / sqrt(mean x_s^2 + stream_eps) . w);   S static table, s scales by column
 #pragma once
-#include <array>
-
 #include "depthbench/kernel/program.hpp"
 
 namespace depthbench {
@@ -51,28 +49,42 @@ template <int n> struct HyperAdvance {
 // The six parameters of a connection, in files channel-major, and the three arrays the programs read.
 //   static_alpha (n, n + 1), dynamic_alpha_proj (d, n + 1), dynamic_alpha_scale (), static_beta (n),
 //   dynamic_beta_proj (d), dynamic_beta_scale ()   <->   w (n + 2, d), scale (n + 2), table (n, n + 2)
-template <class R> struct HyperPacking {
+// Each body takes one channel; the first also takes what belongs to no channel.
+template <class R> struct HyperPack {
   int n, d;
-  void pack(const std::array<const R*, 6>& p, R* w, R* scale, R* table) const {
+  const R *alpha, *alpha_proj, *alpha_scale, *beta, *beta_proj, *beta_scale;
+  R *w, *scale, *table;
+  DB_FN void operator()(std::size_t first, std::size_t count) const {
     const int m = n + 1;
-    for (int c = 0; c < d; ++c) for (int j = 0; j < m; ++j) w[j * d + c] = p[1][c * m + j];
-    for (int c = 0; c < d; ++c) w[m * d + c] = p[4][c];
-    for (int j = 0; j < m; ++j) scale[j] = *p[2];
-    scale[m] = *p[5];
+    for (std::size_t c = first; c < first + count; ++c) {
+      for (int j = 0; j < m; ++j) w[std::size_t(j) * d + c] = alpha_proj[c * m + j];
+      w[std::size_t(m) * d + c] = beta_proj[c];
+    }
+    if (first > 0) return;
+    for (int j = 0; j < m; ++j) scale[j] = *alpha_scale;
+    scale[m] = *beta_scale;
     for (int s = 0; s < n; ++s) {
-      for (int j = 0; j < m; ++j) table[s * (n + 2) + j] = p[0][s * m + j];
-      table[s * (n + 2) + m] = p[3][s];
+      for (int j = 0; j < m; ++j) table[s * (n + 2) + j] = alpha[s * m + j];
+      table[s * (n + 2) + m] = beta[s];
     }
   }
-  void unpack_add(const R* dw, const R* dscale, const R* dtable, const std::array<R*, 6>& g) const {
+};
+template <class R> struct HyperUnpackAdd {
+  int n, d;
+  const R *dw, *dscale, *dtable;
+  R *alpha, *alpha_proj, *alpha_scale, *beta, *beta_proj, *beta_scale;
+  DB_FN void operator()(std::size_t first, std::size_t count) const {
     const int m = n + 1;
-    for (int c = 0; c < d; ++c) for (int j = 0; j < m; ++j) g[1][c * m + j] += dw[j * d + c];
-    for (int c = 0; c < d; ++c) g[4][c] += dw[m * d + c];
-    for (int j = 0; j < m; ++j) *g[2] += dscale[j];
-    *g[5] += dscale[m];
+    for (std::size_t c = first; c < first + count; ++c) {
+      for (int j = 0; j < m; ++j) alpha_proj[c * m + j] += dw[std::size_t(j) * d + c];
+      beta_proj[c] += dw[std::size_t(m) * d + c];
+    }
+    if (first > 0) return;
+    for (int j = 0; j < m; ++j) *alpha_scale += dscale[j];
+    *beta_scale += dscale[m];
     for (int s = 0; s < n; ++s) {
-      for (int j = 0; j < m; ++j) g[0][s * m + j] += dtable[s * (n + 2) + j];
-      g[3][s] += dtable[s * (n + 2) + m];
+      for (int j = 0; j < m; ++j) alpha[s * m + j] += dtable[s * (n + 2) + j];
+      beta[s] += dtable[s * (n + 2) + m];
     }
   }
 };

@@ -59,6 +59,17 @@ template <class R> using cpu_pack = Simd<R, cpu_vector_bytes / int(sizeof(R))>;
 
 // W elements as the memory system moves them: 16 bytes aligned, so that a GPU uses 128-bit accesses.
 template <class T, int W> struct alignas(W * sizeof(T) > 16 ? 16 : W * sizeof(T)) Raw { T x[W]; };
+#if DB_DEVICE_PASS
+template <class T, int W> DB_FN void put_raw(T* p, const Raw<T, W>& raw) {  // plain stores of a struct came out as four of 32 bits in places
+  if constexpr (sizeof raw == 16) {
+    uint4 bits;
+    memcpy(&bits, &raw, sizeof bits);
+    __stwb(reinterpret_cast<uint4*>(p), bits);
+  } else {
+    *reinterpret_cast<Raw<T, W>*>(p) = raw;
+  }
+}
+#endif
 
 namespace detail {  // the end of a row; out of line, or every load would carry a loop along
 template <class P, class T> __attribute__((noinline)) P load_part(const T* p, int left) {
@@ -94,7 +105,7 @@ template <class P, class T> DB_FN void store_pack(T* p, P r, int left) {
 #if DB_DEVICE_PASS
     Raw<T, P::width> raw;
     DB_UNROLL for (int i = 0; i < P::width; ++i) raw.x[i] = T(r.get(i));
-    *reinterpret_cast<Raw<T, P::width>*>(p) = raw;
+    put_raw(p, raw);
 #else
     if constexpr (std::is_same_v<T, typename P::real>) std::memcpy(p, &r.x, sizeof r.x);
     else for (int i = 0; i < P::width; ++i) p[i] = T(r.get(i));

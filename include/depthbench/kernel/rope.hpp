@@ -3,6 +3,7 @@
 #pragma once
 #include <cmath>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "depthbench/core/error.hpp"
@@ -13,6 +14,7 @@ namespace depthbench {
 template <class R> struct RopeTable {
   int seq = 0, head_dim = 0;
   std::vector<R> cos, sin;
+  std::shared_ptr<R> placed;  // both, one after the other, in the memory of a device that cannot read the host's
 
   RopeTable() = default;
   RopeTable(int seq_len, int head, double theta) : seq(seq_len), head_dim(head) {
@@ -28,6 +30,17 @@ template <class R> struct RopeTable {
       sin[std::size_t(t) * half + j] = R(std::sin(angle));
     }
   }
+  template <class Device> void place(Device& device) {
+    if constexpr (!Device::host_memory) {
+      const std::size_t n = cos.size();
+      placed = {device.memory().template acquire<R>(2 * n), [&memory = device.memory(), n](R* p) { memory.release(p, 2 * n * sizeof(R)); }};
+      device.upload(placed.get(), cos.data(), n);
+      device.upload(placed.get() + n, sin.data(), n);
+    }
+  }
+  // Where bodies read them.
+  const R* cosines() const { return placed ? placed.get() : cos.data(); }
+  const R* sines() const { return placed ? placed.get() + cos.size() : sin.data(); }
   const R* cos_at(int t) const { return cos.data() + std::size_t(t) * (head_dim / 2); }
   const R* sin_at(int t) const { return sin.data() + std::size_t(t) * (head_dim / 2); }
 };

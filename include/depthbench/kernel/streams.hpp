@@ -7,35 +7,43 @@
 namespace depthbench {
 
 // y (N, n d) (+)= c * x in every stream
-template <class Device, class R>
-void streams_repeat(Device& device, const R* x, R* y, std::int64_t rows, int n, std::int64_t d, R c, bool add) {
-  device.template for_tiles<R>(int(rows), 16, int(d), [=](auto& team, int first, int last) {
-    using P = typename std::remove_cvref_t<decltype(team)>::Pack;
-    for (std::int64_t t = first; t < last; ++t) for (int i = team.begin(); i < d; i += team.step()) {
-      const int left = int(d) - i;
-      const P v = P::splat(c) * load_pack<P>(x + t * d + i, left);
+template <class R> struct StreamsRepeat {
+  const R* x;
+  R* y;
+  int n;
+  R c;
+  bool add;
+  template <class Team> DB_FN void operator()(Team& team, int first, int last) const {
+    using P = typename Team::Pack;
+    for (std::int64_t t = first; t < last; ++t) for (int i = team.begin(); i < team.d; i += team.step()) {
+      const int left = team.d - i;
+      const P v = P::splat(c) * load_pack<P>(x + t * team.d + i, left);
       for (int s = 0; s < n; ++s) {
-        R* at = y + (t * n + s) * d + i;
+        R* at = y + (t * n + s) * team.d + i;
         store_pack(at, add ? v + load_pack<P>(at, left) : v, left);
       }
     }
-  });
-}
+  }
+};
 
 // y (N, d) (+)= c * sum of the streams of x
-template <class Device, class R>
-void streams_sum(Device& device, const R* x, R* y, std::int64_t rows, int n, std::int64_t d, R c, bool add) {
-  device.template for_tiles<R>(int(rows), 16, int(d), [=](auto& team, int first, int last) {
-    using P = typename std::remove_cvref_t<decltype(team)>::Pack;
-    for (std::int64_t t = first; t < last; ++t) for (int i = team.begin(); i < d; i += team.step()) {
-      const int left = int(d) - i;
+template <class R> struct StreamsSum {
+  const R* x;
+  R* y;
+  int n;
+  R c;
+  bool add;
+  template <class Team> DB_FN void operator()(Team& team, int first, int last) const {
+    using P = typename Team::Pack;
+    for (std::int64_t t = first; t < last; ++t) for (int i = team.begin(); i < team.d; i += team.step()) {
+      const int left = team.d - i;
       P v = P::splat(0);
-      for (int s = 0; s < n; ++s) v = v + load_pack<P>(x + (t * n + s) * d + i, left);
+      for (int s = 0; s < n; ++s) v = v + load_pack<P>(x + (t * n + s) * team.d + i, left);
       v = P::splat(c) * v;
-      if (add) v = v + load_pack<P>(y + t * d + i, left);
-      store_pack(y + t * d + i, v, left);
+      if (add) v = v + load_pack<P>(y + t * team.d + i, left);
+      store_pack(y + t * team.d + i, v, left);
     }
-  });
-}
+  }
+};
 
 }  // namespace depthbench

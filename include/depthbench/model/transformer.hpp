@@ -18,8 +18,10 @@ template <class Device, class R> class Transformer {
   using Observer = std::function<void(int l, Variable state)>;  // z_0 .. z_L as they come to be
 
   Transformer(Device& device, const ModelConfig& config, std::unique_ptr<Residual<Device, R>> residual)
-      : b_{config, std::move(residual)}, parameters_(device) {
+      : parameters_(device) {
     check(config);
+    b_.config = config;
+    b_.residual = std::move(residual);
     auto& design = *b_.residual;
     design.configure(residual_shape());
     const auto init = [&](Weight w) { return Init::truncated_normal(config.init_std * design.init_scale(w)); };
@@ -45,7 +47,10 @@ template <class Device, class R> class Transformer {
   // tokens: `batch` rows of equal length, one after the other.
   ForwardPass<Device, R> begin(Tape<Device, R>& tape, Tokens tokens, int batch) {
     const AttentionShape shape = attention_shape(tokens, batch);
-    if (b_.rope.seq < shape.seq) b_.rope = RopeTable<R>(shape.seq, b_.config.head_dim(), b_.config.rope_theta);
+    if (b_.rope.seq < shape.seq) {
+      b_.rope = RopeTable<R>(shape.seq, b_.config.head_dim(), b_.config.rope_theta);
+      b_.rope.place(tape.device());
+    }
     const Variable x = [&] {
       const auto scope = tape.device().profile().within(Part::embedding);
       return embedding(tokens, tape.use(*b_.embedding));

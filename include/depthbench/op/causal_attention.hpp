@@ -6,6 +6,7 @@
 #pragma once
 #include <vector>
 
+#include "depthbench/kernel/block_attention_run.hpp"
 #include "depthbench/kernel/causal_attention.hpp"
 #include "depthbench/tape/tape.hpp"
 

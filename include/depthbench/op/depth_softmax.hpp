@@ -65,9 +65,7 @@ template <class Device, class R> class DepthBank {
     {
       const auto norm = tape.device().profile().within(Part::norm);
       const auto timing = tape.device().timed(Section::rows, 2.0 * n * d, 1.0 * n * d * sizeof(R));
-      tape.device().template for_tiles<R>(int(n), depth_tile, int(d), [&](auto& team, int begin, int end) {
-        depth_inverse_rms(team, v.value(), s.r.out(), R(eps_), begin, end);
-      });
+      tape.device().template for_tiles<R>(int(n), depth_tile, int(d), DepthInverseRms<R>{v.value(), s.r.out(), R(eps_)});
     }
     tape.device().gemm(GemmArgs<R>{Op::None, Op::Transpose, m, n, d, keys_.value() + first * d, d, v.value(), d}, R(0), s.logit.out(), n);
     tape.record(2, [&tape, s, keys = keys_, state = state_.get()] { pull(tape, s, keys, *state); }, Tape<Device, R>::Pull::yes);
@@ -103,23 +101,20 @@ template <class Device, class R> class DepthBank {
     auto& device = tape.device();
     const auto p = tape.shared_buffer(std::size_t(m * n)), lse = tape.shared_buffer(std::size_t(n));
     auto o = tape.make({n, d});
-    device.template for_packs<R>(std::size_t(n), DepthProbabilities<R>{list.data(), m, n, p.get(), lse.get()});
+    const auto staged = device.stage(std::span<const DepthSource<R>>(list));
+    device.template for_packs<R>(std::size_t(n), DepthProbabilities<R>{staged.data(), m, n, p.get(), lse.get()});
     {
       const auto timing = device.timed(Section::rows, 2.0 * m * n * d, double(m + 1) * n * d * sizeof(R));
-      device.template for_tiles<R>(int(n), depth_tile, int(d), [&](auto& team, int begin, int end) {
-        depth_mix(team, list.data(), m, p.get(), n, o.out(), begin, end);
-      });
+      device.template for_tiles<R>(int(n), depth_tile, int(d), DepthMix<R>{staged.data(), m, p.get(), n, o.out()});
     }
-    if (probabilities) std::copy(p.get(), p.get() + m * n, probabilities);
+    if (probabilities) device.download(probabilities, p.get(), std::size_t(m * n));
     std::vector<int> ids;
     for (const Source& s : sources) ids.push_back(s.id);
     tape.record(1, [&tape, o, lse, ids, mixer, n, d, state = state_.get()] {
       const auto dots = tape.shared_buffer(std::size_t(n));
       const auto go = tape.adopt_grad(o);
       const auto timing = tape.device().timed(Section::rows, 2.0 * n * d, 2.0 * n * d * sizeof(R));
-      tape.device().template for_tiles<R>(int(n), depth_tile, int(d), [&](auto& team, int begin, int end) {
-        depth_row_dots(team, go.get(), o.value(), dots.get(), begin, end);
-      });
+      tape.device().template for_tiles<R>(int(n), depth_tile, int(d), DepthRowDots<R>{go.get(), o.value(), dots.get()});
       state->readers[std::size_t(mixer)] = {go, lse, dots};
       for (const int id : ids) state->consumers(id).push_back(mixer);
     });
@@ -159,12 +154,11 @@ template <class Device, class R> class DepthBank {
     auto& device = tape.device();
     const auto g = tape.shared_buffer(std::size_t(m * n));
     const auto dv = tape.accumulate_always(s.v);
-    device.template for_packs<R>(std::size_t(n), DepthPullProbabilities<R>{uses.data(), s.r.value(), m, n, g.get()});
+    const auto staged = device.stage(std::span<const DepthUse<R>>(uses));
+    device.template for_packs<R>(std::size_t(n), DepthPullProbabilities<R>{staged.data(), s.r.value(), m, n, g.get()});
     {
       const auto timing = device.timed(Section::rows, 4.0 * m * n * d, double(m + 2 + dv.add) * n * d * sizeof(R));
-      device.template for_tiles<R>(int(n), depth_tile, int(d), [&](auto& team, int begin, int end) {
-        depth_pull(team, s.v.value(), s.r.value(), uses.data(), m, g.get(), n, dv.g, dv.add, begin, end);
-      });
+      device.template for_tiles<R>(int(n), depth_tile, int(d), DepthPull<R>{s.v.value(), s.r.value(), staged.data(), m, g.get(), n, dv.g, dv.add});
     }
     const auto dk = tape.accumulate_always(keys);
     if (!dk.add) device.zero(dk.g, std::size_t(keys.numel()));

@@ -18,13 +18,17 @@ template <class Device, class R> Var<Device, R> embedding(std::span<const std::i
       fail<shape_error>("embedding: token {} at position {} is outside the table of {} rows", tokens[i], i, table.rows());
   auto y = tape.make({n, d});
   const auto timing = tape.device().timed(Section::data, 0, 2.0 * n * d * sizeof(R));
-  embedding_forward(tape.device(), tokens.data(), n, d, table.value(), y.out());
+  const auto staged = tape.device().stage(tokens);
+  tape.device().template for_tiles<R>(int(n), 64, int(d), EmbeddingForward<R>{staged.data(), table.value(), y.out()});
   tape.record(1, [&tape, tokens, table, y, n, d] {
     const auto g = tape.accumulate(table);
     if (!g.g) return;
     if (!g.add) tape.device().zero(g.g, std::size_t(table.numel()));
     const auto timing = tape.device().timed(Section::data, 1.0 * n * d, 3.0 * n * d * sizeof(R));
-    embedding_backward(tape.device(), tokens.data(), n, d, tape.grad(y), g.g);
+    const TokenGroups groups(tokens);
+    const auto list = [&](const std::vector<std::int32_t>& v) { return tape.device().stage(std::span<const std::int32_t>(v)); };
+    const auto order = list(groups.order), start = list(groups.start), token = list(groups.token);
+    tape.device().template for_tiles<R>(groups.count(), 1, int(d), EmbeddingBackward<R>{order.data(), start.data(), token.data(), tape.grad(y), g.g});
   });
   return y;
 }

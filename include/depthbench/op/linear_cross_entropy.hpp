@@ -11,6 +11,7 @@
 #include "depthbench/backend/gemm.hpp"
 #include "depthbench/kernel/cross_entropy.hpp"
 #include "depthbench/kernel/elementwise.hpp"
+#include "depthbench/kernel/sum_of.hpp"
 #include "depthbench/tape/tape.hpp"
 
 namespace depthbench {
@@ -37,6 +38,7 @@ Var<Device, R> linear_cross_entropy(Var<Device, R> x, Var<Device, R> w, std::spa
 
   const bool gradient = tape.recording();
   const std::int64_t chunk = detail::rows_of_logits(n, vocab, sizeof(R));
+  const auto staged = device.stage(targets);
   R* logits = tape.acquire_buffer(std::size_t(chunk * vocab));
   R* nll = tape.acquire_buffer(std::size_t(n));
   Var<Device, R> dx, dw;
@@ -49,14 +51,9 @@ Var<Device, R> linear_cross_entropy(Var<Device, R> x, Var<Device, R> w, std::spa
     device.gemm(GemmArgs<R>{Op::None, Op::Transpose, m, vocab, d, x.value() + first * d, d, w.value(), d}, R(0), logits, vocab);
     {
       const auto timing = device.timed(Section::loss, (gradient ? 5.0 : 4.0) * m * vocab, 2.0 * m * vocab * sizeof(R));  // max, -, exp, +; scaling
-      device.template for_tiles<R>(int(m), 4, 0, [&](auto& team, int begin, int end) {
-        for (int i = begin; i < end; ++i) {
-          const std::int32_t target = targets[std::size_t(first + i)];
-          R* z = logits + std::int64_t(i) * vocab;
-          nll[first + i] = gradient ? cross_entropy_row<true>(team, z, int(vocab), target, R(1 / normaliser))
-                                    : cross_entropy_row<false>(team, z, int(vocab), target, R(0));
-        }
-      });
+      const std::int32_t* target = staged.data() + first;
+      if (gradient) device.template for_tiles<R>(int(m), 4, int(vocab), CrossEntropyRows<true, R>{logits, int(vocab), target, nll + first, R(1 / normaliser)});
+      else device.template for_tiles<R>(int(m), 4, int(vocab), CrossEntropyRows<false, R>{logits, int(vocab), target, nll + first, R(0)});
     }
     if (!gradient) continue;
     const auto early = device.profile().within(Pass::backward);
@@ -64,21 +61,15 @@ Var<Device, R> linear_cross_entropy(Var<Device, R> x, Var<Device, R> w, std::spa
     device.gemm(GemmArgs<R>{Op::Transpose, Op::None, vocab, d, m, logits, vocab, x.value() + first * d, d}, R(first > 0), dw.out(), d);
   }
   auto loss = tape.make({});
-  device.single([&] {
-    double sum = 0;
-    for (std::int64_t i = 0; i < n; ++i) sum += double(nll[i]);
-    if (nll_out) std::copy(nll, nll + n, nll_out);
-    *loss.out() = R(sum / normaliser);
-  });
+  device.template for_tiles<double>(1, 1, int(n), SumOf<R, R, DividedBy>{nll, loss.out(), {normaliser}});
+  if (nll_out) device.download(nll_out, nll, std::size_t(n));
   tape.release_buffer(nll, std::size_t(n));
   tape.release_buffer(logits, std::size_t(chunk * vocab));
   tape.record(3, [&tape, x, w, dx, dw, loss] {
-    const R* dloss = tape.grad(loss);
-    R seed = 0;
-    tape.device().single([&] { seed = *dloss; });
+    const R* seed = tape.grad(loss);
     for (const auto& [input, made] : {std::pair{x, dx}, std::pair{w, dw}})
       if (const auto g = tape.accumulate(input); g.g)
-        tape.device().template for_packs<R>(std::size_t(input.numel()), Scale<R>{made.value(), g.g, seed, g.add});
+        tape.device().template for_packs<R>(std::size_t(input.numel()), ScaleBy<R>{made.value(), g.g, seed, g.add});
   });
   return loss;
 }

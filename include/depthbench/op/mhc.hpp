@@ -5,8 +5,6 @@
 //   mhc_write         x, c, y -> x', squares'
 //   cost per token, forward: 2 n d (n^2 + 2 n) FLOPs of projection; x read three times, x' and u written
 #pragma once
-#include <cmath>
-
 #include "depthbench/backend/gemm.hpp"
 #include "depthbench/core/profile.hpp"
 #include "depthbench/kernel/mhc.hpp"
@@ -76,26 +74,20 @@ Var<Device, R> mhc_coefficients(const MhcParameters<Device, R>& p, Var<Device, R
     const auto sums = tape.shared_buffer(std::size_t(2 * count));
     {
       const auto timing = device.timed(Section::elementwise, 8.0 * count * tokens, 2.0 * count * tokens * sizeof(R));
-      device.for_rows(int(count), [&](int k) {
-        double b = 0, a = 0;
-        for (std::int64_t t = 0; t < tokens; ++t) {
-          const double g = double(darg.get()[k * tokens + t]);
-          b += g;
-          a += g * double(z.value()[k * tokens + t]) / std::sqrt(double(squares.value()[t]) / double(nd) + o.eps);
-        }
-        sums.get()[k] = R(b);
-        sums.get()[count + k] = R(a);
-      });
+      device.template for_tiles<double>(int(count), 1, int(tokens), MhcSums<R>{darg.get(), z.value(), squares.value(), int(count), double(nd), o.eps, sums.get()});
     }
-    const auto add_sum = [&](Var<Device, R> to, std::int64_t first, std::int64_t last, bool each) {
-      const auto g = tape.accumulate(to);
-      if (!g.add) device.zero(g.g, std::size_t(to.numel()));
-      device.single([&] { for (std::int64_t k = first; k < last; ++k) g.g[each ? k : 0] += sums.get()[each ? k : count + k]; });
+    const auto gradient = [&](Var<Device, R> x) {
+      const auto g = tape.accumulate(x);
+      if (!g.add) device.zero(g.g, std::size_t(x.numel()));
+      return g.g;
     };
-    add_sum(p.bias, 0, count, true);
-    add_sum(p.alpha_pre, 0, o.n, false);
-    add_sum(p.alpha_post, o.n, 2 * o.n, false);
-    add_sum(p.alpha_res, 2 * o.n, count, false);
+    const auto add_total = [&](Var<Device, R> to, std::int64_t first, std::int64_t last) {
+      device.for_elements(1, AddTotal<R>{sums.get() + count + first, gradient(to), int(last - first)});
+    };
+    device.for_elements(std::size_t(count), AddEach<R>{sums.get(), gradient(p.bias)});
+    add_total(p.alpha_pre, 0, o.n);
+    add_total(p.alpha_post, o.n, 2 * o.n);
+    add_total(p.alpha_res, 2 * o.n, count);
     if (const auto g = tape.accumulate(p.phi); g.g)
       device.gemm(GemmArgs<R>{Op::Transpose, Op::Transpose, nd, count, tokens, x.value(), nd, dz.get(), tokens}, g.beta(), g.g, count);
     if (const auto g = tape.accumulate(x); g.g)

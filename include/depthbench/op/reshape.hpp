@@ -1,6 +1,7 @@
 // reshape: the same numbers under another shape, without a copy (the gradient is shared too).
 // ones:    a constant vector of ones (d);   zeros: constant zeros of any shape
 #pragma once
+#include "depthbench/kernel/fill.hpp"
 #include "depthbench/tape/tape.hpp"
 
 namespace depthbench {
@@ -13,7 +14,7 @@ template <class Device, class R> Var<Device, R> reshape(Var<Device, R> x, Shape 
 
 template <class Device, class R> Var<Device, R> ones(Tape<Device, R>& tape, std::int64_t d) {
   const auto data = tape.shared_buffer(std::size_t(d));
-  tape.device().single([&] { std::fill(data.get(), data.get() + d, R(1)); });
+  tape.device().template for_packs<R>(std::size_t(d), Fill<R>{data.get(), R(1)});
   tape.keep(data);
   return tape.constant(data.get(), {d});
 }

@@ -4,8 +4,6 @@
 //   write_streams:       y_s = x_s + c_0s b,   b (N, d)                      -> (N, n d)
 //   hyper_coefficients:  c[s][j] = table[s][j] + scale[j] tanh(z[s][j])      z (N n, w), scale (w), table (n, w) -> (N, n w)
 #pragma once
-#include <cmath>
-
 #include "depthbench/core/profile.hpp"
 #include "depthbench/kernel/elementwise.hpp"
 #include "depthbench/kernel/stream_mixing.hpp"
@@ -32,12 +30,12 @@ template <class Device, class R> Var<Device, R> mix_streams(Var<Device, R> c, Mi
   const MixShape m = detail::mix_shape("mix_streams", c, layout, count, x, n);
   auto y = tape.make({m.tokens, std::int64_t(count) * m.d});
   const auto timing = detail::timed_mixing(tape.device(), m, n * count, n + count, sizeof(R));
-  mix_forward(tape.device(), m, c.value(), x.value(), y.out());
+  tape.device().template for_tiles<R>(m.tokens, 8, m.d, MixForward<R>{m, c.value(), x.value(), y.out()});
   tape.record(1, [&tape, m, c, x, y, n, count] {
     const auto timing = detail::timed_mixing(tape.device(), m, 2 * n * count, 2 * n + count, sizeof(R));
     const auto dc = tape.accumulate_always(c), dx = tape.accumulate_always(x);
     if (!dc.add) tape.device().zero(dc.g, std::size_t(c.numel()));
-    mix_backward(tape.device(), m, c.value(), x.value(), tape.grad(y), dc.g, dx.g, dx.add);
+    tape.device().template for_tiles<R>(m.tokens, 8, m.d, MixBackward<R>{m, c.value(), x.value(), tape.grad(y), dc.g, dx.g, dx.add});
   });
   return y;
 }
@@ -48,14 +46,14 @@ template <class Device, class R> Var<Device, R> write_streams(Var<Device, R> c, 
   check_shape("write_streams", "b", b.shape(), {m.tokens, m.d});
   auto y = tape.make(x.shape());
   const auto timing = detail::timed_mixing(tape.device(), m, n, 2 * n + 1, sizeof(R));
-  spread_forward(tape.device(), m, c.value(), x.value(), b.value(), y.out());
+  tape.device().template for_tiles<R>(m.tokens, 8, m.d, SpreadForward<R>{m, c.value(), x.value(), b.value(), y.out()});
   tape.record(1, [&tape, m, c, x, b, y, n] {
     const R* dy = tape.grad(y);
     const auto dc = tape.accumulate_always(c), db = tape.accumulate_always(b), dx = tape.accumulate_always(x);
     if (!dc.add) tape.device().zero(dc.g, std::size_t(c.numel()));
     {
       const auto timing = detail::timed_mixing(tape.device(), m, 2 * n, n + 2, sizeof(R));
-      spread_backward(tape.device(), m, c.value(), b.value(), dy, dc.g, db.g, db.add);
+      tape.device().template for_tiles<R>(m.tokens, 8, m.d, SpreadBackward<R>{m, c.value(), b.value(), dy, dc.g, db.g, db.add});
     }
     tape.device().template for_packs<R>(std::size_t(x.numel()), Scale<R>{dy, dx.g, R(1), dx.add});
   });
@@ -70,23 +68,15 @@ Var<Device, R> hyper_coefficients(Var<Device, R> z, Var<Device, R> scale, Var<De
   auto c = tape.make({tokens, n * w});
   const double count = double(tokens * n * w);
   const auto timing = tape.device().timed(Section::elementwise, 3 * count, 2 * count * sizeof(R));  // tanh, *, +
-  tape.device().single([&] {
-    for (std::int64_t i = 0; i < tokens * n * w; ++i) c.out()[i] = table.value()[i % (n * w)] + scale.value()[i % w] * std::tanh(z.value()[i]);
-  });
+  tape.device().for_elements(std::size_t(tokens * n * w), HyperCoefficients<R>{z.value(), scale.value(), table.value(), c.out(), n * w, w});
   tape.record(1, [&tape, z, scale, table, c, n, w, tokens, count] {
     const auto timing = tape.device().timed(Section::elementwise, 9 * count, 3 * count * sizeof(R));
     const R* dc = tape.grad(c);
     const auto dz = tape.accumulate_always(z), dscale = tape.accumulate_always(scale), dtable = tape.accumulate_always(table);
     for (const auto& [g, v] : {std::pair{dz, z}, std::pair{dscale, scale}, std::pair{dtable, table}})
       if (!g.add) tape.device().zero(g.g, std::size_t(v.numel()));
-    tape.device().single([&] {
-      for (std::int64_t i = 0; i < tokens * n * w; ++i) {
-        const R t = std::tanh(z.value()[i]);
-        dtable.g[i % (n * w)] += dc[i];
-        dscale.g[i % w] += dc[i] * t;
-        dz.g[i] += dc[i] * scale.value()[i % w] * (R(1) - t * t);
-      }
-    });
+    tape.device().for_elements(std::size_t(w), HyperCoefficientsSums<R>{z.value(), dc, dscale.g, dtable.g, tokens * n * w, n * w, w});
+    tape.device().for_elements(std::size_t(tokens * n * w), HyperCoefficientsDz<R>{z.value(), scale.value(), dc, dz.g, w});
   });
   return c;
 }

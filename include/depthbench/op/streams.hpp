@@ -20,12 +20,12 @@ template <class Device, class R> Var<Device, R> repeat_streams(Var<Device, R> x,
   const std::int64_t rows = x.rows(), d = x.cols();
   auto y = tape.make({rows, n * d});
   const auto timing = detail::timed_streams(tape, rows, n, d, false, false);
-  streams_repeat(tape.device(), x.value(), y.out(), rows, n, d, R(1), false);
+  tape.device().template for_tiles<R>(int(rows), 16, int(d), StreamsRepeat<R>{x.value(), y.out(), n, R(1), false});
   tape.record(1, [&tape, x, y, rows, n, d] {
     const R* dy = tape.grad(y);
     if (const auto dx = tape.accumulate(x); dx.g) {
       const auto timing = detail::timed_streams(tape, rows, n, d, true, dx.add);
-      streams_sum(tape.device(), dy, dx.g, rows, n, d, R(1), dx.add);
+      tape.device().template for_tiles<R>(int(rows), 16, int(d), StreamsSum<R>{dy, dx.g, n, R(1), dx.add});
     }
   });
   return y;
@@ -37,12 +37,12 @@ template <class Device, class R> Var<Device, R> sum_streams(Var<Device, R> x, in
   const std::int64_t rows = x.rows(), d = x.cols() / n;
   auto y = tape.make({rows, d});
   const auto timing = detail::timed_streams(tape, rows, n, d, true, false);
-  streams_sum(tape.device(), x.value(), y.out(), rows, n, d, c, false);
+  tape.device().template for_tiles<R>(int(rows), 16, int(d), StreamsSum<R>{x.value(), y.out(), n, c, false});
   tape.record(1, [&tape, x, y, rows, n, d, c] {
     const R* dy = tape.grad(y);
     if (const auto dx = tape.accumulate(x); dx.g) {
       const auto timing = detail::timed_streams(tape, rows, n, d, false, dx.add);
-      streams_repeat(tape.device(), dy, dx.g, rows, n, d, c, dx.add);
+      tape.device().template for_tiles<R>(int(rows), 16, int(d), StreamsRepeat<R>{dy, dx.g, n, c, dx.add});
     }
   });
   return y;

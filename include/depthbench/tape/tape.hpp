@@ -123,7 +123,7 @@ template <class Device, class R> class Tape {
   // A copy of x's numbers for the caller.
   std::vector<R> host(Variable x) {
     std::vector<R> v(std::size_t(x.numel()));
-    device_->copy(v.data(), x.value(), v.size());
+    device_->download(v.data(), x.value(), v.size());
     return v;
   }
   // Lives until clear(): state that several ops of a step share.
@@ -143,7 +143,7 @@ template <class Device, class R> class Tape {
     if (int(nodes_.size()) == mark.nodes) fail<tape_error>("backward: nothing was recorded (already run, or inside no_grad)");
     if (loss.numel() != 1) fail<shape_error>("backward: the loss has shape {}, needs a scalar", loss.shape().text());
     const auto [g, add] = accumulate(loss);
-    device_->copy(g, &seed, 1);
+    device_->upload(g, &seed, 1);
     unwind(mark.nodes);
     release_slots(mark.slots);
   }

@@ -6,6 +6,7 @@
 
 #include "depthbench/core/profile.hpp"
 #include "depthbench/kernel/adamw.hpp"
+#include "depthbench/kernel/sum_of.hpp"
 #include "depthbench/tape/parameter.hpp"
 
 namespace depthbench {
@@ -26,6 +27,7 @@ template <class Device, class R> class Adamw {
     auto& device = parameters.device();
     m_ = device.memory().template acquire<R>(size_);
     v_ = device.memory().template acquire<R>(size_);
+    part_ = device.memory().template acquire<double>(parts() + 1);
     device.zero(m_, size_);
     device.zero(v_, size_);
     for (const auto& p : parameters.list()) {  // runs of neighbours that are treated alike, padding included
@@ -33,15 +35,12 @@ template <class Device, class R> class Adamw {
       if (runs_.empty() || runs_.back().decay != p.decay || runs_.back().rounded != rounded) runs_.push_back({p.offset, size_, p.decay, rounded});
       if (runs_.size() > 1) runs_[runs_.size() - 2].last = runs_.back().first;
     }
-    for (const Run& run : runs_) if (run.rounded) {
-      R* p = parameters.value_slab() + run.first;
-      device.for_chunks(run.last - run.first, [p](std::size_t first, std::size_t count) {
-        for (std::size_t i = first; i < first + count; ++i) p[i] = KeepBf16::of(p[i]);
-      });
-    }
+    for (const Run& run : runs_)
+      if (run.rounded) device.for_elements(run.last - run.first, RoundToBf16<R>{parameters.value_slab() + run.first});
   }
   ~Adamw() {
     for (R* slab : {m_, v_}) parameters_->device().memory().release(slab, size_ * sizeof(R));
+    parameters_->device().memory().release(part_, (parts() + 1) * sizeof(double));
   }
   Adamw(const Adamw&) = delete;
   Adamw& operator=(const Adamw&) = delete;
@@ -51,45 +50,29 @@ template <class Device, class R> class Adamw {
   double step(double lr) {
     const auto timing = parameters_->device().timed(Section::optimizer, (2 + AdamwStep<R>::flops) * double(size_), 8.0 * double(size_) * sizeof(R));
     parameters_->settle_grads();
-    const double norm = grad_norm();
-    if (!std::isfinite(norm)) return norm;
-    ++steps_;
-    const double scale = config_.clip > 0 ? std::min(1.0, config_.clip / (norm + 1e-6)) : 1.0;
+    launch_norm();
+    const auto after = double(steps_ + 1);
     R *p = parameters_->value_slab(), *g = parameters_->grad_slab();
     for (const Run& run : runs_) {
       const AdamwStep<R> body{R(lr), R(config_.beta1), R(config_.beta2), R(config_.eps),
                               R(run.decay == Decay::yes ? lr * config_.weight_decay : 0),
-                              R(1 - std::pow(config_.beta1, double(steps_))), R(1 - std::pow(config_.beta2, double(steps_))), R(scale)};
-      parameters_->device().for_chunks(run.last - run.first, [&](std::size_t first, std::size_t count) {
-        const std::size_t at = run.first + first;
-        R *__restrict pp = p + at, *__restrict mm = m_ + at, *__restrict vv = v_ + at;
-        const R* __restrict gg = g + at;
-        if (run.rounded) for (std::size_t i = 0; i < count; ++i) body.template at<KeepBf16>(pp[i], mm[i], vv[i], gg[i]);
-        else for (std::size_t i = 0; i < count; ++i) body.template at<KeepAll>(pp[i], mm[i], vv[i], gg[i]);
-      });
+                              R(1 - std::pow(config_.beta1, after)), R(1 - std::pow(config_.beta2, after)), R(1)};
+      const auto update = [&]<class Keep>(Keep) {
+        parameters_->device().for_elements(run.last - run.first, AdamwRun<R, Keep>{body, config_.clip, norm(), p + run.first, m_ + run.first, v_ + run.first, g + run.first});
+      };
+      if (run.rounded) update(KeepBf16{}); else update(KeepAll{});
     }
+    const double norm = parameters_->device().read(this->norm());
+    if (!std::isfinite(norm)) return norm;
+    ++steps_;
     parameters_->clear_grads();
     return norm;
   }
 
   // L2 norm over all gradients: partial sums of fixed chunks, in order.
   double grad_norm() const {
-    const R* g = parameters_->grad_slab();
-    constexpr std::size_t chunk = std::size_t{1} << 15;
-    std::vector<double> part((size_ + chunk - 1) / chunk);
-    parameters_->device().for_chunks(size_, [&](std::size_t first, std::size_t count) {
-      double lanes[8] = {};
-      std::size_t i = 0;
-      for (; i + 8 <= count; i += 8)
-        for (std::size_t k = 0; k < 8; ++k) lanes[k] += double(g[first + i + k]) * double(g[first + i + k]);
-      for (; i < count; ++i) lanes[i % 8] += double(g[first + i]) * double(g[first + i]);
-      double s = 0;
-      for (const double x : lanes) s += x;
-      part[first / chunk] = s;
-    });
-    double sum = 0;
-    for (const double x : part) sum += x;
-    return std::sqrt(sum);
+    launch_norm();
+    return parameters_->device().read(norm());
   }
 
   std::int64_t steps() const { return steps_; }
@@ -99,11 +82,21 @@ template <class Device, class R> class Adamw {
   std::span<R> second_moment(const Parameter<R>& p) { return {v_ + p.offset, std::size_t(p.numel())}; }
 
  private:
+  static constexpr std::size_t chunk = SquaresOfChunks<R>::chunk;
+  std::size_t parts() const { return (size_ + chunk - 1) / chunk; }
+  double* norm() const { return part_ + parts(); }
+  void launch_norm() const {
+    auto& device = parameters_->device();
+    device.template for_tiles<double>(int(parts()), 1, int(chunk), SquaresOfChunks<R>{parameters_->grad_slab(), std::int64_t(size_), part_});
+    device.template for_tiles<double>(1, 1, int(parts()), SumOf<double, double, SquareRoot>{part_, norm(), {}});
+  }
+
   struct Run { std::size_t first, last; Decay decay; bool rounded; };
   Parameters<Device, R>* parameters_;
   AdamwConfig config_;
   std::size_t size_;
   R *m_ = nullptr, *v_ = nullptr;
+  double* part_ = nullptr;  // squares by chunk, then the norm
   std::vector<Run> runs_;
   std::int64_t steps_ = 0;
 };

@@ -4,6 +4,7 @@
 // Written beside its final name, synced, then renamed: a crash leaves the old checkpoint or the new one.
 #pragma once
 #include <charconv>
+#include <deque>
 #include <filesystem>
 #include <map>
 #include <string>
@@ -20,11 +21,18 @@ using CheckpointNotes = std::map<std::string, std::string>;
 template <class Device, class R>
 void save_checkpoint(const std::filesystem::path& path, Parameters<Device, R>& parameters, Adamw<Device, R>* optimizer, const CheckpointNotes& notes) {
   SafeTensorsWriter out;
+  std::deque<std::vector<R>> copies;  // of tensors that are not in the host's memory; they live until save()
+  const auto on_host = [&](std::span<const R> x) -> std::span<const R> {
+    if constexpr (Device::host_memory) return x;
+    copies.emplace_back(x.size());
+    parameters.device().download(copies.back().data(), x.data(), x.size());
+    return copies.back();
+  };
   for (const auto& p : parameters.list()) {
-    out.add(p.name, extents_of(p.shape), p.values());
+    out.add(p.name, extents_of(p.shape), on_host(p.values()));
     if (!optimizer) continue;
-    out.add("optim.exp_avg." + p.name, extents_of(p.shape), std::span<const R>(optimizer->first_moment(p)));
-    out.add("optim.exp_avg_sq." + p.name, extents_of(p.shape), std::span<const R>(optimizer->second_moment(p)));
+    out.add("optim.exp_avg." + p.name, extents_of(p.shape), on_host(optimizer->first_moment(p)));
+    out.add("optim.exp_avg_sq." + p.name, extents_of(p.shape), on_host(optimizer->second_moment(p)));
   }
   for (const auto& [key, value] : notes) out.add_metadata(key, value);
   if (optimizer) out.add_metadata("optim.step", fmt::format("{}", optimizer->steps()));
@@ -43,7 +51,7 @@ inline std::int64_t integer_note(const CheckpointNotes& notes, const std::string
 }
 
 namespace detail {
-template <class R> void load_tensor(const SafeTensors& file, const std::string& path, const std::string& name, const Shape& shape, std::span<R> to) {
+template <class Device, class R> void load_tensor(Device& device, const SafeTensors& file, const std::string& path, const std::string& name, const Shape& shape, std::span<R> to) {
   const TensorEntry* entry = file.find(name);
   if (!entry) fail<format_error>("checkpoint {}: has no tensor {}", path, name);
   if (entry->shape != extents_of(shape))
@@ -51,8 +59,8 @@ template <class R> void load_tensor(const SafeTensors& file, const std::string& 
   const auto values = file.read_as<R>(name);
   for (std::size_t i = 0; i < values.size(); ++i) {
     if (!std::isfinite(values[i])) fail<numeric_error>("checkpoint {}: {} has {} at element {}", path, name, values[i], i);
-    to[i] = values[i];
   }
+  device.upload(to.data(), values.data(), values.size());
 }
 }  // namespace detail
 
@@ -62,10 +70,10 @@ CheckpointNotes load_checkpoint(const std::filesystem::path& path, Parameters<De
   const SafeTensors file(path);
   const CheckpointNotes notes = file.metadata();
   for (auto& p : parameters.list()) {
-    detail::load_tensor<R>(file, path.string(), p.name, p.shape, p.values());
+    detail::load_tensor<Device, R>(parameters.device(), file, path.string(), p.name, p.shape, p.values());
     if (!optimizer) continue;
-    detail::load_tensor<R>(file, path.string(), "optim.exp_avg." + p.name, p.shape, optimizer->first_moment(p));
-    detail::load_tensor<R>(file, path.string(), "optim.exp_avg_sq." + p.name, p.shape, optimizer->second_moment(p));
+    detail::load_tensor<Device, R>(parameters.device(), file, path.string(), "optim.exp_avg." + p.name, p.shape, optimizer->first_moment(p));
+    detail::load_tensor<Device, R>(parameters.device(), file, path.string(), "optim.exp_avg_sq." + p.name, p.shape, optimizer->second_moment(p));
   }
   for (const auto& name : file.names())
     if (!name.starts_with("optim.") && !parameters.find(name))

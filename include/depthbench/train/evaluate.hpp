@@ -17,7 +17,7 @@ ValidationLoss evaluate(Transformer<Device, R>& model, Tape<Device, R>& tape, co
     double nll = 0;
     tape.no_grad([&] {
       const auto loss = model.loss(tape, batch.tokens, batch.targets, int(batch.rows), 1.0);
-      nll = double(*loss.value());
+      nll = double(tape.device().read(loss.value()));
       return std::vector<Var<Device, R>>{};
     });
     tape.clear();

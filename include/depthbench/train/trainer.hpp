@@ -48,17 +48,23 @@ template <class Device, class R> class Trainer {
     record.lr = learning_rate(record.step, total_, config_.warmup_steps(total_), config_.lr, config_.final_lr_fraction);
     const std::int64_t windows = config_.windows(), T = config_.seq_len;
     const double labels = double(windows * (T - 1));
+    R* losses = tape_.acquire_buffer(std::size_t(windows));  // one a micro-batch
+    std::int64_t parts = 0;
     for (std::int64_t done = 0; done < windows;) {
       const std::int64_t rows = std::min(config_.micro_batch, windows - done);
       tokens_.resize(std::size_t(rows * T));
       targets_.resize(std::size_t(rows * T));
       sampler_->batch(cursor_ + std::uint64_t(done), rows, tokens_, targets_);
       const auto loss = model_->loss(tape_, tokens_, targets_, int(rows), labels, config_.activations);
-      record.loss += double(*loss.value());
+      tape_.device().copy(losses + parts++, loss.value(), 1);
       tape_.backward(loss);
       done += rows;
     }
     record.grad_norm = adamw_.step(record.lr);
+    std::vector<R> part(std::size_t(parts), R(0));  // read when all of the step is on its way: nothing waits before
+    tape_.device().download(part.data(), losses, part.size());
+    tape_.release_buffer(losses, std::size_t(windows));
+    for (const R x : part) record.loss += double(x);
     cursor_ += std::uint64_t(windows);
     record.tokens = std::int64_t(cursor_) * T;
     record.diverged = !std::isfinite(record.loss) || !std::isfinite(record.grad_norm) ||

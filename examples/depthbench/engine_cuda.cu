@@ -1,0 +1,41 @@
+// Models and trainers on a GPU, in float32. The designs are the built-in ones.
+#include "depthbench/backend/cuda.cuh"
+#include "engine_cuda.hpp"
+#include "engine_model.hpp"
+
+namespace depthbench::app {
+
+bool cuda_built() { return true; }
+
+std::string cuda_found() {
+  try {
+    const CudaDevice gpu(0);
+    const auto& p = gpu.properties();
+    return fmt::format("{}, {} processors, {} GB", p.name, p.multiProcessorCount, p.totalGlobalMem >> 30);
+  } catch (const cuda_error& e) {
+    return e.what();
+  }
+}
+
+namespace {
+auto maker(int ordinal) {
+  return [ordinal] { return CudaDevice(ordinal); };
+}
+// A GPU that is not there is a matter of configuration.
+template <class F> auto configured(F f) {
+  try {
+    return f();
+  } catch (const cuda_error& e) {
+    throw config_error(std::string("run.device: ") + e.what());
+  }
+}
+}  // namespace
+
+std::unique_ptr<Training> train_on_cuda(int ordinal, const RunConfig& c, const Data& data) {
+  return configured([&] { return std::make_unique<Trained<CudaDevice>>(maker(ordinal), Designs<CudaDevice, float>(), c, data); });
+}
+std::unique_ptr<Model> open_on_cuda(int ordinal, const RunConfig& c, const std::string& checkpoint) {
+  return configured([&] { return std::make_unique<Held<CudaDevice>>(maker(ordinal), Designs<CudaDevice, float>(), c, checkpoint); });
+}
+
+}  // namespace depthbench::app

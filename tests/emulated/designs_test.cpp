@@ -1,0 +1,60 @@
+// Every kernel of every design on emulated blocks of threads, against the CPU's own way of running it: a whole model, its
+// loss, every gradient and one optimizer step, in double, at widths that fill no register, warp or tile.
+#include "depthbench/backend/emulated.hpp"
+#include "tests/catch.hpp"
+#include "tests/emulated/whole_step.hpp"
+
+using namespace depthbench;
+using namespace depthbench_test;
+
+namespace {
+
+using R = double;
+
+using Case = StepCase;
+
+double difference(const Case& c, const std::string& design, const DesignOptions& options = {}, Schedule schedule = Schedule::forward) {
+  Cpu cpu(1);
+  EmulatedDevice<> emulated(schedule);
+  const auto needs = whole_step<R>(cpu, c, design, options), has = whole_step<R>(emulated, c, design, options);
+  CHECK(emulated.blocks_run() > 50);
+  return relative_error(has, needs);
+}
+
+DesignOptions with(const std::string& name, double value) {
+  DesignOptions o;
+  o.set(name, value);
+  return o;
+}
+
+// vocabulary, width, blocks, heads, KV heads, hidden width of the FFN
+const Case narrow{{37, 10, 2, 1, 1, 7}, 2, 9}, ragged{{41, 42, 2, 3, 1, 20}, 1, 37}, wide{{50, 132, 1, 6, 2, 36}, 1, 6};
+
+}  // namespace
+
+TEST_CASE("emulated: every design agrees with the serial team, forward and backward", "[emulated]") {
+  for (const auto& design : Designs<Cpu, R>().list()) {
+    CAPTURE(design);
+    CHECK(difference(narrow, design, {}, Schedule::reverse) < 1e-11);
+    CHECK(difference(ragged, design, {}, Schedule::shuffled) < 1e-11);
+    CHECK(difference(wide, design) < 1e-11);
+  }
+}
+
+TEST_CASE("emulated: other numbers of streams and sizes of groups, and recomputed blocks", "[emulated]") {
+  for (const auto* design : {"hc", "mhc"})
+    for (const int n : {1, 2, 3, 5}) {
+      CAPTURE(design, n);
+      CHECK(difference(narrow, design, with("n_streams", n)) < 1e-11);
+    }
+  CHECK(difference(narrow, "block_attn_res", with("block_size", 3)) < 1e-11);
+  Case again = narrow;
+  again.activations = Activations::recompute;
+  for (const auto* design : {"pre_ln", "hc", "attn_res", "moda"}) CHECK(difference(again, design) < 1e-11);
+}
+
+TEST_CASE("emulated: attention over several tiles, with depth slots", "[emulated]") {
+  const Case tall{{20, 8, 3, 4, 2, 6}, 1, 70}, heads{{20, 72, 2, 1, 1, 6}, 1, 33};  // h = 2 and 72: 4 and 32 channels a thread
+  CHECK(difference(tall, "moda") < 1e-11);
+  CHECK(difference(heads, "moda") < 1e-11);
+}
