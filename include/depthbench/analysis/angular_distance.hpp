@@ -25,10 +25,10 @@ Estimates angular_distance(Transformer<Device, R>& model, Tape<Device, R>& tape,
     });
     const std::size_t n = z[0].rows();
     std::vector<double> length(std::size_t(L + 1) * n), angle(std::size_t(L + 1) * std::size_t(L + 1) * std::size_t(count));
-    tape.device().for_rows(L + 1, [&](int l) {
+    on_host(tape, L + 1, [&](int l) {
       for (std::size_t t = 0; t < n; ++t) length[std::size_t(l) * n + t] = std::sqrt(dot(z[l].row(t), z[l].row(t), z[l].width));
     });
-    tape.device().for_rows((L + 1) * (L + 1), [&](int cell) {
+    on_host(tape, (L + 1) * (L + 1), [&](int cell) {
       const int i = cell / (L + 1), j = cell % (L + 1);
       if (i >= j) return;
       for (int w = 0; w < count; ++w) {

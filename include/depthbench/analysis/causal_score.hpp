@@ -21,7 +21,7 @@ Estimates causal_score(Transformer<Device, R>& model, Tape<Device, R>& tape, con
     const auto compare = [&](Estimate& cell, const HostState<R>& z, const HostState<R>& next, const HostState<R>& z_s, const HostState<R>& next_s) {
       const std::size_t n = z.rows(), width = z.width;
       std::vector<double> ratio(n);
-      tape.device().for_rows(int(n), [&](int t) {
+      on_host(tape, int(n), [&](int t) {
         const R *a = z.row(t), *b = next.row(t), *p = z_s.row(t), *q = next_s.row(t);
         double change = 0, length = 0;
         for (std::size_t i = 0; i < width; ++i) {

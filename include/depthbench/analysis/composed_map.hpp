@@ -54,7 +54,7 @@ std::optional<ComposedMap> composed_map(Transformer<Device, R>& model, Tape<Devi
         for (std::size_t t = 0; t < tokens; ++t) for (int s = 0; s < n; ++s) p[t * nn + std::size_t(s * n + s)] = 1;
       }
       if (k < K) {
-        tape.device().for_rows(int(tokens), [&](int row) {
+        on_host(tape, int(tokens), [&](int row) {
           const std::size_t t = std::size_t(row);
           const double *m = &join.map[t * nn], *x = &p[t * nn];
           for (int a = 0; a < n; ++a) for (int b = 0; b < n; ++b) {

@@ -59,7 +59,7 @@ LogitLens logit_lens(Transformer<Device, R>& model, Tape<Device, R>& tape, const
         std::vector<R> z;
         without_trace(tape, [&] { z = tape.host(model.decode(out[std::size_t(l)])); });
         std::vector<std::array<double, 3>> each(std::size_t(T), std::array<double, 3>{});
-        tape.device().for_rows(T, [&](int t) {
+        on_host(tape, T, [&](int t) {
           if (targets[std::size_t(t)] == ignored_target) return;
           const R *here = z.data() + std::int64_t(t) * V, *end = last_logits.data() + std::int64_t(t) * V;
           const detail::LensRow row(here, V), &last = ends[std::size_t(t)];

@@ -104,7 +104,7 @@ std::optional<PathWeights> path_weights(Transformer<Device, R>& model, Tape<Devi
         for (std::size_t t = 0; t < tokens; ++t) value[t] = at[t].read(&join.read[t * n], i);
         detail::add_windows(p.weights(i, k), value, T);
       }
-      if (k < K) tape.device().for_rows(int(tokens), [&](int t) { at[std::size_t(t)].write(&join.map[std::size_t(t) * n * n], &join.write[std::size_t(t) * n]); });
+      if (k < K) on_host(tape, int(tokens), [&](int t) { at[std::size_t(t)].write(&join.map[std::size_t(t) * n * n], &join.write[std::size_t(t) * n]); });
     });
     o.report(first + count, sample.windows());
   });

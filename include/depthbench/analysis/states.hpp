@@ -15,6 +15,12 @@ template <class Device, class R, class F> void without_trace(Tape<Device, R>& ta
   });
 }
 
+// f(i) for i in [0, count) on the host, on the device's threads if it has some.
+template <class Device, class R, class F> void on_host(Tape<Device, R>& tape, int count, const F& f) {
+  if constexpr (requires { tape.device().pool(); }) tape.device().pool().run(count, [&](int i, int) { f(i); });
+  else for (int i = 0; i < count; ++i) f(i);
+}
+
 // A state, row by row: (N, width); width is d, or n d where there are streams.
 template <class R> struct HostState {
   std::vector<R> x;

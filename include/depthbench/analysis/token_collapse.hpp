@@ -27,7 +27,7 @@ TokenCollapse token_collapse(Transformer<Device, R>& model, Tape<Device, R>& tap
     });
     tape.clear();
     std::vector<std::vector<double>> s(std::size_t((L + 1) * count));
-    tape.device().for_rows((L + 1) * count, [&](int i) {
+    on_host(tape, (L + 1) * count, [&](int i) {
       const auto& state = z[std::size_t(i / count)];
       const R* begin = state.row(std::size_t(i % count) * std::size_t(T));
       s[std::size_t(i)] = lapack::singular_values({begin, begin + std::size_t(T) * state.width}, int(state.width), T);

@@ -59,7 +59,7 @@ std::optional<Usefulness> usefulness(Transformer<Device, R>& model, Tape<Device,
     o.batches(sample, [&](int first, int count) {
       const std::size_t n = std::size_t(count) * std::size_t(sample.seq), begin = std::size_t(first) * std::size_t(sample.seq);
       std::vector<R> made(n * width);
-      tape.device().for_rows(int(n), [&](int t) {
+      on_host(tape, int(n), [&](int t) {
         const R* x = z[std::size_t(l)].row(begin + std::size_t(t));
         for (std::size_t c = 0; c < width; ++c) {
           double s = map[c * rows + width];
