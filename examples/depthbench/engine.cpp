@@ -66,8 +66,10 @@ struct Trained final : Training {
 
 }  // namespace
 
-Engine::Engine(const AddDesigns& add) : designs_(std::make_unique<Designs<Cpu, float>>()) {
-  if (add) add(*designs_);
+Engine::Engine(const AddDesigns& add)
+    : designs_(std::make_unique<Designs<Cpu, float>>()), counted_(std::make_unique<Designs<ShapeOnly, float>>()) {
+  if (add.trained) add.trained(*designs_);
+  if (add.counted) add.counted(*counted_);
 }
 Engine::~Engine() = default;
 
