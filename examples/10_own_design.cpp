@@ -3,6 +3,7 @@
 //   x_{k+1} = x_k + a_k S_k(N_k(x_k)),   a_k = 0 at first        x (N, d)   a_k ()
 //
 //   10_own_design train residual.design=rezero     10_own_design sweep --out DIR sweep.designs=pre_ln,rezero
+//   10_own_design account --design pre_ln,rezero   counts it too: FLOPs, bytes, memory
 #include <filesystem>
 #include <sstream>
 
@@ -47,7 +48,7 @@ class ReZero final : public db::Residual<Device, R> {
 };
 
 int main(int argc, char** argv) {
-  const auto add = [](db::Designs<db::Cpu, float>& designs) { designs.add_type<ReZero>("rezero"); };
+  const auto add = [](auto& designs) { designs.template add_type<ReZero>("rezero"); };  // for training, and for account
   if (argc > 1) return db::app::run(argc, argv, add);
   const std::string out = (std::filesystem::temp_directory_path() / "depthbench_own_design").string();
   std::vector<std::string> words{"train", "--force", "--out", out};  // without arguments: a short run

@@ -60,5 +60,6 @@ ModelConfig bench_model(const BenchOptions& o);
 int bench_gemm(const BenchOptions& o);
 int bench_rows(const BenchOptions& o);
 int bench_step(const BenchOptions& o);
+int bench_account(const BenchOptions& o);
 
 }  // namespace depthbench::app

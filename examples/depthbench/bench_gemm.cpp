@@ -63,6 +63,7 @@ int bench(const BenchOptions& o) {
   if (o.what == "gemm") return bench_gemm(o);
   if (o.what == "rows") return bench_rows(o);
   if (o.what == "step") return bench_step(o);
+  if (o.what == "account") return bench_account(o);
   fail<config_error>("bench: there is no benchmark {}; there are gemm, rows and step", o.what);
 }
 

@@ -13,7 +13,11 @@ struct StepCost {
   std::array<Tally, section_count> sections;
   double flops() const { double s = 0; for (const auto& t : sections) s += t.flops; return s; }
   double gemm_like_flops() const { return sections[int(Section::gemm)].flops + sections[int(Section::attention)].flops; }
-  double bytes() const { double s = 0; for (const auto& t : sections) s += t.bytes; return s; }
+  double bytes() const {  // of all but matrix products, whose rate was measured with their own
+    double s = 0;
+    for (int i = 0; i < section_count; ++i) if (Section(i) != Section::gemm) s += sections[std::size_t(i)].bytes;
+    return s;
+  }
   double counted_s() const { double s = 0; for (const auto& t : sections) s += t.time_s; return s; }
 };
 
@@ -72,8 +76,10 @@ int bench_step(const BenchOptions& o) {
       continue;
     }
     fmt::print("{:<12} {:>8.1f} {:>9.0f} {:>8.1f} {:>5.0f}%  ", design, best.time_s * 1e3, double(tokens) / best.time_s, bound * 1e3, 100 * bound / best.time_s);
-    for (const Tally& t : best.sections) {
-      const double b = t.flops / rate + t.bytes / bandwidth;
+    for (int s = 0; s < section_count; ++s) {
+      const Tally& t = best.sections[std::size_t(s)];
+      const bool products = Section(s) == Section::gemm || Section(s) == Section::attention;
+      const double b = (products ? t.flops / rate : 0) + (Section(s) == Section::gemm ? 0 : t.bytes / bandwidth);
       fmt::print("{:>6.1f}({:>3.0f}%)", t.time_s * 1e3, t.time_s > 0 ? 100 * b / t.time_s : 0);
     }
     fmt::print("{:>8.1f} {:>8}\n", (best.time_s - best.counted_s()) * 1e3, peak >> 20);

@@ -110,11 +110,51 @@ int dispatch(int argc, char** argv, const AddDesigns& add) {
 
   bool analysis = false;
   p->add_flag("--analysis", analysis, "compare the analyses, of the cases that have an analysis.json");
+  AccountArgs account;
+  auto* a = app.add_subcommand("account", "parameters, FLOPs, bytes, memory and time of designs and shapes, without training");
+  a->add_option("--design", account.designs, "one or more, e.g. pre_ln,hc, or all; by default pre_ln, with --tier all")->delimiter(',');
+  a->add_option("--layers", account.layers, "blocks L");
+  a->add_option("--d-model", account.d_model, "width d");
+  a->add_option("--ffn", account.ffn, "0: 8 d / 3, rounded up to a multiple of 16");
+  a->add_option("--heads", account.heads);
+  a->add_option("--kv-heads", account.kv_heads, "0: as many as heads");
+  a->add_option("--vocab", account.vocab);
+  a->add_option("--seq-len", account.seq_len, "tokens T of a sequence");
+  a->add_option("--batch", account.batch, "sequences of a training step, for the memory");
+  a->add_option("--option", account.options, "name=value, an option of the designs, e.g. n_streams=2");
+  a->add_option("--tier", account.tier, "a table over the published shapes: 200m, 300m, 400m, 500m, 1600m, 300m_backbone");
+  a->add_option("--device", account.device, "estimate the time on h200, a100, laptop or this machine (measured)");
+  a->add_option("--tokens", account.tokens, "of a whole run, for the estimate");
+  a->add_option("--price", account.price, "of a device hour, for the estimate");
+  a->add_option("--threads", account.threads, "of the CPU the memory is counted for; each has scratch")->check(CLI::PositiveNumber);
+  a->add_option("--svg", account.svg, "write pictures into this folder");
+  a->add_flag("--bf16", account.bf16, "memory with products of bfloat16 inputs");
+  a->add_flag("--json", account.json, "one JSON object, or a list of them");
+  a->add_flag("--csv", account.csv, "a row a design and shape");
+
+  ShapesArgs shapes;
+  auto* h = app.add_subcommand("shapes", "the shapes that a budget of parameters allows, along the aspect ratio");
+  h->add_option("--budget", shapes.budget, "parameters, e.g. 400M")->required();
+  h->add_option("--tolerance", shapes.tolerance, "of the budget, in %")->capture_default_str();
+  h->add_option("--vocab", shapes.vocab, "tokens of the tokenizer")->capture_default_str();
+  h->add_option("--heads", shapes.heads, "0: by --head-size")->capture_default_str();
+  h->add_option("--head-size", shapes.head_size, "0: any even one");
+  h->add_option("--heads-per-kv", shapes.heads_per_kv, "query heads that share keys and values")->capture_default_str();
+  h->add_option("--ffn-factor", shapes.ffn_factor, "FFN width over d, before rounding up to a multiple of 16")->capture_default_str();
+  h->add_option("--min-aspect", shapes.min_aspect, "smallest d / L")->capture_default_str();
+  h->add_option("--max-aspect", shapes.max_aspect, "largest d / L")->capture_default_str();
+  h->add_option("--layers", shapes.layers, "only these depths")->delimiter(',');
+  h->add_option("--design", shapes.design, "whose parameters are shown; by default pre_ln");
+  h->add_flag("--count-design", shapes.count_design, "the design's own parameters count against the budget");
+  h->add_flag("--backbone", shapes.backbone, "the budget is of the backbone, without embedding and head");
+  h->add_flag("--nearest", shapes.nearest, "of each depth only the width nearest to the budget");
+  h->add_flag("--json", shapes.json, "one JSON object");
 
   BenchOptions o;
   auto* b = app.add_subcommand("bench",
                                "measure products, row programs or whole steps against this machine's bounds");
-  b->add_option("what", o.what, "gemm, rows or step")->check(CLI::IsMember({"gemm", "rows", "step"}));
+  b->add_option("what", o.what, "gemm, rows, step, or account: predicted and measured memory and work")
+      ->check(CLI::IsMember({"gemm", "rows", "step", "account"}));
   b->add_option("--designs", o.designs, "e.g. pre_ln,hc")->delimiter(',');
   b->add_option("--d-model", o.d_model)->check(CLI::PositiveNumber);
   b->add_option("--layers", o.n_layers)->check(CLI::PositiveNumber);
@@ -142,7 +182,10 @@ int dispatch(int argc, char** argv, const AddDesigns& add) {
     return complain(2, std::string(problem.what()) + "; --help tells more");
   }
   if (p->parsed()) return parity(cases, analysis);
-  if (b->parsed()) return bench(o);
+  if (b->parsed()) {
+    if (o.what == "account" && b->count("--designs") == 0) o.designs.clear();  // all of them
+    return bench(o);
+  }
   if (!device.empty())
     for (auto* settings : {&train.settings, &sweep.settings, &eval.settings}) settings->push_back("run.device=" + device);
   const Engine engine(add);
@@ -152,6 +195,8 @@ int dispatch(int argc, char** argv, const AddDesigns& add) {
   if (y->parsed()) return analyze_command(engine, analyze);
   if (r->parsed()) return report_command(engine, report);
   if (k->parsed()) return task_command(engine, task);
+  if (a->parsed()) return account_command(engine, account);
+  if (h->parsed()) return shapes_command(engine, shapes);
   return info_command(engine, info);
 }
 

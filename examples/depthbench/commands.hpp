@@ -52,6 +52,23 @@ struct InfoArgs {
   bool json = false;
 };
 
+struct AccountArgs {
+  std::vector<std::string> designs;  // none: pre_ln, or of a tier all
+  std::int64_t layers = 24, d_model = 1024, ffn = 0, heads = 16, kv_heads = 0, vocab = 50280, seq_len = 4096, batch = 1;
+  int threads = 1;
+  std::string tier, svg, device;
+  std::vector<std::string> options;  // name=value, of the designs
+  double tokens = 0, price = 0;
+  bool bf16 = false, json = false, csv = false;
+};
+struct ShapesArgs {
+  std::string budget, design;
+  double tolerance = 4, ffn_factor = 8.0 / 3, min_aspect = 6, max_aspect = 110;  // tolerance: %
+  int vocab = 50280, heads = 16, head_size = 0, heads_per_kv = 1;
+  std::vector<int> layers;
+  bool count_design = false, backbone = false, nearest = false, json = false;
+};
+
 int train_command(const Engine& engine, const TrainArgs& args);
 int sweep_command(const Engine& engine, const SweepArgs& args);
 int eval_command(const Engine& engine, const EvalArgs& args);
@@ -59,6 +76,11 @@ int analyze_command(const Engine& engine, const AnalyzeArgs& args);
 int report_command(const Engine& engine, const ReportArgs& args);
 int task_command(const Engine& engine, const TaskArgs& args);
 int info_command(const Engine& engine, const InfoArgs& args);
+int account_command(const Engine& engine, const AccountArgs& args);
+int shapes_command(const Engine& engine, const ShapesArgs& args);
+
+// "400M" -> 4e8.   throws config_error, naming `what`
+double amount(const std::string& what, const std::string& text);
 
 // Defaults, then the file (if any), then key=value.
 RunConfig read_config(RunConfig base, const std::string& file, const std::vector<std::string>& settings,

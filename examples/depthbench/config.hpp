@@ -32,6 +32,8 @@ struct SweepConfig {
   std::vector<ShapeConfig> shapes;
   std::vector<double> lrs;
   std::vector<std::uint64_t> seeds;
+  double budget = 0;           // parameters; 0: the shapes are given
+  std::vector<int> layers;     // depths of the shapes that the budget gives
 };
 
 struct RunConfig {
@@ -108,6 +110,9 @@ void visit_sweep_keys(Config& c, V&& v) {
   v("sweep.designs", c.sweep.designs, "e.g. pre_ln,hc");
   v("sweep.shapes", c.sweep.shapes,
     "L x d, e.g. 4x64,8x48; in TOML also { n_layers = 4, d_model = 64, n_heads = 2 }");
+  v("sweep.budget", c.sweep.budget,
+    "parameters of every shape, e.g. 3e6: of each depth of sweep.layers the nearest width, in place of sweep.shapes");
+  v("sweep.layers", c.sweep.layers, "e.g. 4,8,16");
   v("sweep.lrs", c.sweep.lrs, "e.g. 1e-3,3e-3");
   v("sweep.seeds", c.sweep.seeds, "e.g. 0,1");
 }

@@ -9,8 +9,10 @@
 
 namespace depthbench::app {
 
-Engine::Engine(const AddDesigns& add) : designs_(std::make_unique<Designs<Cpu, float>>()) {
-  if (add) add(*designs_);
+Engine::Engine(const AddDesigns& add)
+    : designs_(std::make_unique<Designs<Cpu, float>>()), counted_(std::make_unique<Designs<ShapeOnly, float>>()) {
+  if (add.trained) add.trained(*designs_);
+  if (add.counted) add.counted(*counted_);
 }
 Engine::~Engine() = default;
 

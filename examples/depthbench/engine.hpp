@@ -1,4 +1,5 @@
-// Models and trainers behind an interface without templates; engine.cpp alone compiles them.
+// Models and trainers behind an interface without templates; engine.cpp alone compiles them, engine_account.cpp what is
+// only counted.
 #pragma once
 #include <functional>
 #include <map>
@@ -11,6 +12,7 @@
 #include "app.hpp"
 #include "config.hpp"
 #include "data.hpp"
+#include "depthbench/account/cost.hpp"
 #include "depthbench/data/k_hop.hpp"
 
 namespace depthbench {
@@ -24,6 +26,7 @@ struct PartCounts {  // of parameters
   std::int64_t total() const { return embedding + backbone + norm + residual + head; }
 };
 
+using Options = std::map<std::string, double>;  // of a residual design
 using Notes = std::map<std::string, std::string>;
 using EvaluationProgress = std::function<void(std::uint64_t done, std::uint64_t of)>;
 
@@ -65,6 +68,7 @@ class Engine {
   ~Engine();
 
   std::vector<std::string> designs() const;
+  std::vector<std::string> counted_designs() const;  // those that account() knows
   // Takes no memory for the model.   throws config_error for an unknown design or option
   PartCounts count(const RunConfig& config) const;
   std::unique_ptr<Training> train(const RunConfig& config, const Data& data) const;
@@ -73,6 +77,10 @@ class Engine {
 
   // train.batch_tokens a step, of windows of task.seq; tested on `tests` fresh samples for each number of hops.
   TaskScore solve(const RunConfig& config, const KHop& task, int tests, const TaskProgress& progress) const;
+  // What a model costs, and its parameters alone.
+  //   throws config_error for a shape that no model has, an unknown design or option
+  Cost account(const std::string& design, const Options& options, const ModelConfig& model, const CountOptions& how) const;
+  ParameterCounts count_parameters(const std::string& design, const Options& options, const ModelConfig& model) const;
 
   static std::string gemm_name();
   static int hardware_threads();
@@ -80,6 +88,7 @@ class Engine {
 
  private:
   std::unique_ptr<Designs<Cpu, float>> designs_;
+  std::unique_ptr<Designs<ShapeOnly, float>> counted_;
 };
 
 }  // namespace depthbench::app

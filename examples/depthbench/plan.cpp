@@ -1,6 +1,7 @@
 #include "plan.hpp"
 
-#include "memory_estimate.hpp"
+#include <algorithm>
+
 #include "record.hpp"
 #include "words.hpp"
 
@@ -11,11 +12,31 @@ std::string run_name(const RunConfig& c) {
                      c.train.seed);
 }
 
+namespace {
+
+// The peak of a step: what the same code takes when it is run without data.
+std::string memory_text(const Engine& engine, const RunConfig& c) {
+  const auto counted = engine.counted_designs();
+  if (std::find(counted.begin(), counted.end(), c.design) == counted.end())
+    return fmt::format("not counted: {} was added for training alone", c.design);
+  const Cost cost = engine.account(c.design, options_of(c, engine.designs()), c.model,
+                                   {.seq_len = c.train.seq_len,
+                                    .batch = std::min(c.train.micro_batch, c.train.windows()),
+                                    .threads = c.threads ? c.threads : Engine::hardware_threads(),
+                                    .bf16_products = c.train.precision != Precision::fp32});
+  const MemoryCounts& m = cost.memory;
+  const double peak = c.train.activations == Activations::recompute ? m.peak_recompute : m.peak;
+  return fmt::format("about {}: parameters {}, gradients {}, moments {}, activations {}", bytes_text(peak),
+                     bytes_text(m.parameters), bytes_text(m.gradients), bytes_text(m.moments),
+                     bytes_text(peak - m.parameters - m.gradients - m.moments));
+}
+
+}  // namespace
+
 std::string plan_text(const Engine& engine, const RunConfig& c, const Data& data, const std::string& folder) {
   const PartCounts p = engine.count(c);
   const auto& m = c.model;
   const std::int64_t steps = total_steps(c.train, p.total()), tokens = steps * c.train.batch_tokens;
-  const MemoryEstimate memory = memory_estimate(c, p);
   std::string options;
   for (const auto& [name, value] : c.options)
     options += fmt::format("{}{} = {}", options.empty() ? " with " : ", ", name, value);
@@ -44,10 +65,7 @@ std::string plan_text(const Engine& engine, const RunConfig& c, const Data& data
   line("rate", fmt::format("peak {:g} after {} steps, then a cosine to {:g}; AdamW, decay {:g}, clip {:g}",
                            c.train.lr, c.train.warmup_steps(steps), c.train.lr * c.train.final_lr_fraction,
                            c.train.adamw.weight_decay, c.train.adamw.clip));
-  line("memory",
-       fmt::format("about {}: parameters {}, gradients {}, moments {}, activations {}",
-                   bytes_text(memory.total()), bytes_text(memory.parameters), bytes_text(memory.gradients),
-                   bytes_text(memory.moments), bytes_text(memory.activations)));
+  line("memory", memory_text(engine, c));
   line("machine",
        fmt::format("{} threads, products by {} in {}, {}", c.threads ? c.threads : Engine::hardware_threads(),
                    Engine::gemm_name(), c.precision, Engine::vector_width()));

@@ -93,6 +93,24 @@ std::string lines(const Chart& c, const ChartSeries& s, const Frame& f) {
                      s.markers ? "" : " thin", s.color, path, escape_html(s.name), bars, marks);
 }
 
+// Where the names of the series stand, in as many lines as they need.
+constexpr double chart_left = 66;
+std::vector<ChartPoint> key_places(const Chart& c) {
+  std::vector<ChartPoint> places;
+  double x = chart_left, y = 15;
+  if (c.legend)
+    for (const auto& s : c.series) {
+      const double width = 44 + 8.2 * double(s.name.size());
+      if (x > chart_left && x + width > c.width) {
+        x = chart_left;
+        y += 22;
+      }
+      places.push_back({x, y});
+      x += width;
+    }
+  return places;
+}
+
 }  // namespace
 
 std::string escape_html(const std::string& text) {
@@ -127,7 +145,8 @@ ChartAxis fitted_axis(std::string label, double low, double high, double room) {
 }
 
 std::string chart_svg(const Chart& c) {
-  const Frame f{66, c.legend ? 38.0 : 14.0, c.width - 18.0, c.height - 52.0};
+  const auto keys = key_places(c);
+  const Frame f{chart_left, keys.empty() ? 14.0 : keys.back().y + 23, c.width - 18.0, c.height - 52.0};
   std::string out = fmt::format("<svg class=\"chart\" viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}\">",
                                 c.width, c.height, escape_html(c.title));
   out += axes(c, f);
@@ -139,13 +158,10 @@ std::string chart_svg(const Chart& c) {
         f.left, y, f.right, f.right, y - 6, escape_html(c.rule_label));
   }
   for (const auto& s : c.series) out += lines(c, s, f);
-  double x = f.left;
-  if (c.legend)
-    for (const auto& s : c.series) {
-      out += marker(s.color, x + 6, 15, "") +
-             fmt::format("<text class=\"key\" x=\"{:.1f}\" y=\"20\">{}</text>", x + 18, escape_html(s.name));
-      x += 44 + 8.2 * double(s.name.size());
-    }
+  for (std::size_t i = 0; i < keys.size(); ++i)
+    out += marker(c.series[i].color, keys[i].x + 6, keys[i].y, "") +
+           fmt::format("<text class=\"key\" x=\"{:.1f}\" y=\"{:.0f}\">{}</text>", keys[i].x + 18, keys[i].y + 5,
+                       escape_html(c.series[i].name));
   return out + "</svg>";
 }
 

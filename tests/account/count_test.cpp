@@ -22,11 +22,16 @@ constexpr double T = 4096;
 }  // namespace
 
 TEST_CASE("account: the totals of all 32 shapes and ten designs") {
-  const auto file = nlohmann::json::parse(depthbench_test::read_whole(std::string(DEPTHBENCH_SOURCE_DIR) + "/tests/golden/expected_counts.json"));
+  const auto file =
+      nlohmann::json::parse(depthbench_test::read_whole(std::string(DEPTHBENCH_SOURCE_DIR) + "/tests/golden/expected_counts.json"));
   int compared = 0;
   for (const auto& [name, shape] : file["shapes"].items()) {
-    const ModelConfig c{.vocab_size = shape["vocab_size"], .d_model = shape["d_model"], .n_layers = shape["n_layers"],
-                        .n_heads = shape["n_heads"],       .n_kv_heads = shape["n_kv_heads"], .ffn_hidden = shape["ffn_hidden"]};
+    const ModelConfig c{.vocab_size = shape["vocab_size"],
+                        .d_model = shape["d_model"],
+                        .n_layers = shape["n_layers"],
+                        .n_heads = shape["n_heads"],
+                        .n_kv_heads = shape["n_kv_heads"],
+                        .ffn_hidden = shape["ffn_hidden"]};
     for (const auto& [design, total] : shape["totals"].items()) {
       const ParameterCounts p = counted(design, c, {.seq_len = 2}).parameters;
       INFO(name << " " << design);
@@ -69,7 +74,7 @@ TEST_CASE("account: the body's forward FLOPs and the share of attention") {
 }
 
 TEST_CASE("account: the backward pass: two products for one, attention 2.5 times with its scores formed again") {
-  const Pass2 flops = counted("pre_ln", shape_400m(24)).flops;
+  const BothPasses flops = counted("pre_ln", shape_400m(24)).flops;
   CHECK(flops.backward.gemm == Approx(2 * flops.forward.gemm).epsilon(1e-12));
   CHECK(flops.backward.head == Approx(2 * flops.forward.head).epsilon(1e-12));
   CHECK(flops.backward.attention == Approx(2.5 * flops.forward.attention).epsilon(1e-12));
@@ -129,7 +134,8 @@ TEST_CASE("account: MoDA: a projection a block but the last, and 2 i slots in th
 
 TEST_CASE("account: Pre-LN's residual path is its additions, its norms four operations a channel") {
   const Work w = counted("pre_ln", shape_400m(24)).flops.forward;
-  CHECK(w.residual == Approx(T * (1024 * (47 * 2 + 1) + 48 * 6)).epsilon(1e-12));  // fused with a norm 2 (a sum of two), alone 1; 6: of 1 / rms
+  CHECK(w.residual ==
+        Approx(T * (1024 * (47 * 2 + 1) + 48 * 6)).epsilon(1e-12));  // fused with a norm 2 (a sum of two), alone 1; 6: of 1 / rms
   CHECK(w.norms == Approx(T * 1024 * 4 * 49).epsilon(1e-5));
 }
 
@@ -161,5 +167,6 @@ TEST_CASE("account: refuses what no machine's integers hold, and shapes that no 
   c.n_heads = 15;
   CHECK_THROWS_WITH(counted("pre_ln", c), Catch::Matchers::Contains("does not divide into 15 heads"));
   CHECK_THROWS_WITH(counted("pre_ln", shape_400m(24), {.seq_len = -1}), Catch::Matchers::Contains("needs 1 or more"));
-  CHECK_THROWS_WITH(counted("pre_ln", shape_400m(24), {.seq_len = 1 << 20, .batch = 1 << 20}), Catch::Matchers::Contains("more than 4194304 tokens"));
+  CHECK_THROWS_WITH(counted("pre_ln", shape_400m(24), {.seq_len = 1 << 20, .batch = 1 << 20}),
+                    Catch::Matchers::Contains("more than 4194304 tokens"));
 }

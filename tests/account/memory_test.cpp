@@ -43,16 +43,17 @@ constexpr ModelConfig tiny{.vocab_size = 97, .d_model = 32, .n_layers = 3, .n_he
 }  // namespace
 
 TEST_CASE("account: peak memory of a step equals the Cpu's, for every design") {
-  for (const auto& design : Designs<ShapeOnly, float>().list()) for (const int threads : {1, 2}) {
-    const CountOptions o{.seq_len = 40, .batch = 2, .threads = threads};
-    const Cost cost = depthbench_test::counted(design, tiny, o);
-    const Measured kept = measured(design, tiny, o, Activations::keep), again = measured(design, tiny, o, Activations::recompute);
-    INFO(design << ", " << threads << " threads");
-    CHECK(std::size_t(cost.memory.peak) == kept.peak);
-    CHECK(std::size_t(cost.memory.saved) == kept.saved);
-    CHECK(std::size_t(cost.memory.peak_recompute) == again.peak);
-    CHECK(std::size_t(cost.memory.saved_recompute) == again.saved);
-  }
+  for (const auto& design : Designs<ShapeOnly, float>().list())
+    for (const int threads : {1, 2}) {
+      const CountOptions o{.seq_len = 40, .batch = 2, .threads = threads};
+      const Cost cost = depthbench_test::counted(design, tiny, o);
+      const Measured kept = measured(design, tiny, o, Activations::keep), again = measured(design, tiny, o, Activations::recompute);
+      INFO(design << ", " << threads << " threads");
+      CHECK(std::size_t(cost.memory.peak) == kept.peak);
+      CHECK(std::size_t(cost.memory.saved) == kept.saved);
+      CHECK(std::size_t(cost.memory.peak_recompute) == again.peak);
+      CHECK(std::size_t(cost.memory.saved_recompute) == again.saved);
+    }
 }
 
 TEST_CASE("account: a second step needs no more than the first") {
@@ -63,7 +64,8 @@ TEST_CASE("account: a second step needs no more than the first") {
 
 TEST_CASE("account: bfloat16 products take memory for rounded inputs, and no FLOPs more") {
   const CountOptions o{.seq_len = 64, .batch = 2, .bf16_products = true};
-  const Cost cost = depthbench_test::counted("pre_ln", tiny, o), plain = depthbench_test::counted("pre_ln", tiny, {.seq_len = 64, .batch = 2});
+  const Cost cost = depthbench_test::counted("pre_ln", tiny, o),
+             plain = depthbench_test::counted("pre_ln", tiny, {.seq_len = 64, .batch = 2});
   CHECK(std::size_t(cost.memory.peak) == measured("pre_ln", tiny, o, Activations::keep).peak);
   CHECK(cost.flops.forward.total() == plain.flops.forward.total());
 }

@@ -1,4 +1,5 @@
-// The closed-form memory estimate of --dry-run against what runs took.
+// The memory that --dry-run predicts, by running the same code without data, against what runs took.
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include <cmath>
@@ -17,7 +18,7 @@ double estimate_mb(const std::string& plan) {
 
 }  // namespace
 
-TEST_CASE("app: the memory estimate is within 25 % of the peak") {
+TEST_CASE("app: the predicted memory is the peak") {
   const TempFolder folder;
   struct Case {
     const char *design, *shape;
@@ -51,7 +52,6 @@ TEST_CASE("app: the memory estimate is within 25 % of the peak") {
         nlohmann::json::parse(read_whole(run + "/summary.json"))["peak_memory_bytes"].get<double>() / 1048576;
     INFO(c.design << " " << c.shape << " " << (c.more.empty() ? "" : c.more[0]) << ": estimate " << estimate
                   << " MB, peak " << peak << " MB");
-    CHECK(estimate > 0.75 * peak);
-    CHECK(estimate < 1.25 * peak);
+    CHECK(std::fabs(estimate - peak) <= (peak < 9.95 ? 0.051 : 0.51));  // as it is rounded for people
   }
 }

@@ -1,8 +1,8 @@
 // What a model costs: plain numbers, filled in by count() (account/count.hpp).
-//   FLOPs: +, *, / and every function count as one, a multiply-add as two.   bytes: float32, each array once a pass
 #pragma once
 #include <cstdint>
 
+#include "depthbench/account/work.hpp"
 #include "depthbench/model/config.hpp"
 
 namespace depthbench {
@@ -22,24 +22,6 @@ struct ParameterCounts {
   std::int64_t total() const { return embedding + backbone + residual + final_norm + head; }
 };
 
-// FLOPs, or bytes moved, of one pass over one sequence of T tokens.
-struct Work {
-  double gemm = 0;        // matrix products of attention and FFN
-  double attention = 0;   // scores, softmax and weighted sums over the past; half of the square, T / 2 keys a query
-  double residual = 0;    // all that the design does but norms: its products, mixing, coefficients, additions, depth slots
-  double residual_gemm = 0, residual_attention = 0;  // of which matrix products, and attention over depth
-  double norms = 0;       // sums of squares and scaling, of branch norms, streams, sources and the last norm
-  double head = 0;        // the product with the vocabulary
-  double other = 0;       // SwiGLU, cross-entropy, embedding
-  double body() const { return gemm + attention; }
-  double total() const { return body() + residual + norms + head + other; }
-  double attention_share() const { return attention / body(); }
-};
-
-struct Pass2 {
-  Work forward, backward;
-};
-
 // Bytes of tensors. A step is forward, backward and AdamW over a batch.
 struct MemoryCounts {
   double parameters = 0, gradients = 0, moments = 0;
@@ -52,7 +34,7 @@ struct Cost {
   ModelConfig model;
   std::int64_t batch = 1, seq_len = 0;
   ParameterCounts parameters;
-  Pass2 flops, bytes;              // of one sequence, activations kept
+  BothPasses flops, bytes;              // of one sequence, activations kept
   double recompute_flops = 0;      // added to the backward pass by recomputation
   double optimizer_flops = 0, optimizer_bytes = 0;  // of one step
   MemoryCounts memory;             // of the batch

@@ -3,10 +3,10 @@
 //   const Cost cost = count({.vocab_size = 50280, .d_model = 1024, ...}, std::make_unique<Hc<ShapeOnly, float>>(), {.seq_len = 4096});
 // In closed form stands the KV cache alone, since the library has no decoding loop.
 #pragma once
-#include <numeric>
 #include <vector>
 
 #include "depthbench/account/cost.hpp"
+#include "depthbench/account/work.hpp"
 #include "depthbench/backend/shape_only.hpp"
 #include "depthbench/model/transformer.hpp"
 #include "depthbench/train/adamw.hpp"
@@ -35,30 +35,12 @@ namespace detail {
 
 inline ParameterCounts parameters_of(Parameters<ShapeOnly, float>& p) {
   const std::int64_t final_norm = p["lm_head.norm.weight"].numel();
-  return {p.numel(Part::embedding), p.numel(Part::backbone) + p.numel(Part::norm) - final_norm, p.numel(Part::residual), final_norm, p.numel(Part::head)};
-}
-
-inline Work work_of(const Profile& profile, Pass pass, double Tally::*what, double sequences) {
-  const auto at = [&](Part part, Section s) { return profile.at(part, pass, s).*what / sequences; };
-  const auto all = [&](Part part) {
-    double sum = 0;
-    for (int s = 0; s < section_count; ++s) if (Section(s) != Section::optimizer) sum += at(part, Section(s));
-    return sum;
-  };
-  Work w;
-  w.gemm = at(Part::backbone, Section::gemm);
-  w.attention = at(Part::backbone, Section::attention);
-  w.residual = all(Part::residual);
-  w.residual_gemm = at(Part::residual, Section::gemm);
-  w.residual_attention = at(Part::residual, Section::attention);
-  w.norms = all(Part::norm);
-  w.head = at(Part::head, Section::gemm);
-  w.other = all(Part::backbone) - w.body() + all(Part::head) - w.head + all(Part::embedding);
-  return w;
+  const std::int64_t backbone = p.numel(Part::backbone) + p.numel(Part::norm) - final_norm;
+  return {p.numel(Part::embedding), backbone, p.numel(Part::residual), final_norm, p.numel(Part::head)};
 }
 
 struct CountedStep {
-  Pass2 flops, bytes;
+  BothPasses flops, bytes;
   Tally optimizer;
   double saved, peak;
 };
@@ -76,7 +58,8 @@ inline CountedStep count_step(Transformer<ShapeOnly, float>& model, Adamw<ShapeO
   adamw.step(1e-3);
   step.peak = double(device.memory().peak());
   const auto both = [&](double Tally::*what) {
-    return Pass2{work_of(device.profile(), Pass::forward, what, double(o.batch)), work_of(device.profile(), Pass::backward, what, double(o.batch))};
+    const auto pass = [&](Pass p) { return work_of(device.profile(), p, what, double(o.batch)); };
+    return BothPasses{pass(Pass::forward), pass(Pass::backward)};
   };
   step.flops = both(&Tally::flops);
   step.bytes = both(&Tally::bytes);

@@ -2,7 +2,6 @@
 //   source: DepthBench configs/README.md (Table 3 of arXiv 2609.32534); 1600m has 8 KV heads and an FFN of 3 d, all others
 //   one of 8 d / 3, rounded up to a multiple of 16. 300m_backbone: about 300 M parameters without embedding and head.
 #pragma once
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,7 +14,8 @@ struct PublishedShape {
   std::string_view tier;
   int n_layers, d_model, ffn_hidden, n_kv_heads = 16;
   ModelConfig model() const {
-    return {.vocab_size = 50280, .d_model = d_model, .n_layers = n_layers, .n_heads = 16, .n_kv_heads = n_kv_heads, .ffn_hidden = ffn_hidden};
+    return {.vocab_size = 50280, .d_model = d_model, .n_layers = n_layers, .n_heads = 16, .n_kv_heads = n_kv_heads,
+            .ffn_hidden = ffn_hidden};
   }
 };
 

@@ -44,7 +44,7 @@ inline ModelConfig shape_of(const ShapeQuery& q, int d, int L) {
 
 inline void check(const ShapeQuery& q) {
   if (!(q.budget >= 1)) fail<config_error>("shapes: the budget is {}, needs 1 parameter or more", q.budget);
-  if (q.budget > 1e18) fail<config_error>("shapes: a budget of {:.3g} parameters takes more than 2^63 bytes with its gradients and moments", q.budget);
+  if (q.budget > 5e17) fail<config_error>("shapes: {:.3g} parameters, gradients and moments take more than 2^63 bytes", q.budget);
   if (!(q.tolerance >= 0 && q.tolerance < 1)) fail<config_error>("shapes: tolerance is {}, needs 0 or more and less than 1", q.tolerance);
   if (q.vocab_size < 1) fail<config_error>("shapes: the vocabulary is {}, needs 1 or more", q.vocab_size);
   if (q.heads < 0 || q.head_size < 0 || (q.heads == 0 && q.head_size == 0))
@@ -94,16 +94,19 @@ inline std::vector<FittedShape> fit_shapes(const ShapeQuery& q, const CountParam
       fail<config_error>("shapes: no width of the head rule (multiples of {}) has d / L from {} to {}", step, q.min_aspect, q.max_aspect);
     const double ends = 2.0 * q.vocab_size * best.model.d_model;
     if (ends > high)
-      fail<config_error>("shapes: {:.4g} parameters are too few: embedding and head of {} tokens alone take {:.4g} at d = {}, the narrowest the head rule allows",
-                         q.budget, q.vocab_size, ends, best.model.d_model);
+      fail<config_error>("shapes: {:.4g} parameters are too few: embedding and head of {} tokens alone take {:.4g} at d = {}, "
+                         "the narrowest the head rule allows", q.budget, q.vocab_size, ends, best.model.d_model);
     fail<config_error>("shapes: none has {:.4g} parameters within {:g} %{}; the nearest of the range is L = {}, d = {} with {}", q.budget,
-                       100 * q.tolerance, q.layers.empty() ? "" : " at the depths asked for", best.model.n_layers, best.model.d_model, best.parameters);
+                       100 * q.tolerance, q.layers.empty() ? "" : " at the depths asked for", best.model.n_layers, best.model.d_model,
+                       best.parameters);
   }
   std::sort(found.begin(), found.end(), [](const FittedShape& a, const FittedShape& b) {
     return a.model.n_layers != b.model.n_layers ? a.model.n_layers < b.model.n_layers : a.model.d_model > b.model.d_model;
   });
-  for (FittedShape& s : found)
-    s.nearest = std::none_of(found.begin(), found.end(), [&](const FittedShape& o) { return o.model.n_layers == s.model.n_layers && off(o) < off(s); });
+  for (FittedShape& s : found) {
+    const auto nearer = [&](const FittedShape& o) { return o.model.n_layers == s.model.n_layers && off(o) < off(s); };
+    s.nearest = std::none_of(found.begin(), found.end(), nearer);
+  }
   return found;
 }
 
