@@ -71,7 +71,8 @@ Var<Device, R> mhc_coefficients(const MhcParameters<Device, R>& p, Var<Device, R
     if (const auto ds = tape.accumulate(squares); ds.g) device.template for_packs<R>(std::size_t(tokens), Scale<R>{dnew.get(), ds.g, R(1), ds.add});
     // d bias_k = sum_t darg_kt;  d alpha = sum over its k, t of darg_kt m_kt,  m = z / rms
     const auto sums = tape.shared_buffer(std::size_t(2 * count));
-    device.template for_tiles<double>(int(count), 1, int(tokens), MhcSums<R>{darg.get(), z.value(), squares.value(), int(count), double(nd), o.eps, sums.get()});
+    const MhcSums<R> of_tokens{darg.get(), z.value(), squares.value(), int(count), double(nd), o.eps, sums.get()};
+    device.template for_tiles<double>(int(count), 1, int(tokens), of_tokens);
     const auto gradient = [&](Var<Device, R> x) {
       const auto g = tape.accumulate(x);
       if (!g.add) device.zero(g.g, std::size_t(x.numel()));
