@@ -29,7 +29,8 @@ class CudaDevice {
     int count = 0;
     const auto status = cudaGetDeviceCount(&count);
     if (status != cudaSuccess || ordinal >= count)
-      fail<cuda_error>("cuda: device {} is not there, {} found ({})", ordinal, status == cudaSuccess ? count : 0, cudaGetErrorString(status));
+      fail<cuda_error>("cuda: device {} is not there, {} found ({})", ordinal, status == cudaSuccess ? count : 0,
+                       cudaGetErrorString(status));
     cuda::check(cudaSetDevice(ordinal), "cudaSetDevice");
     cuda::check(cudaGetDeviceProperties(&properties_, ordinal), "cudaGetDeviceProperties");
     cuda::check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate");
@@ -175,7 +176,8 @@ class CudaDevice {
   static constexpr std::size_t at_most_as_arguments = std::size_t{64} << 10;  // beyond, a copy that waits is quicker
   template <class Body> static void whole_accesses(int d, std::size_t element) {
     if (std::size_t(d) * element % 16 != 0)
-      fail<shape_error>("cuda: {}: rows of {} numbers of {} bytes, a GPU takes rows of whole 16 bytes", cuda::name_of_type<Body>(), d, element);
+      fail<shape_error>("cuda: {}: rows of {} numbers of {} bytes, a GPU takes rows of whole 16 bytes", cuda::name_of_type<Body>(), d,
+                        element);
   }
   template <class Body, class Kind> void by_thread(const Kind& kind) {
     constexpr int threads = Kind::most_threads;
@@ -184,7 +186,10 @@ class CudaDevice {
   }
   template <class Body, class Kind> void launch(const Kind& kind, std::int64_t blocks, int threads, std::size_t shared) {
     if (blocks == 0) return;
-    const auto what = [&] { return fmt::format("{}, {} items, {} blocks of {} threads, {} bytes of shared memory", cuda::name_of_type<Body>(), kind.count, blocks, threads, shared); };
+    const auto what = [&] {
+      return fmt::format("{}, {} items, {} blocks of {} threads, {} bytes of shared memory", cuda::name_of_type<Body>(), kind.count,
+                         blocks, threads, shared);
+    };
     if (shared > std::size_t{48} << 10) {
       const auto status = cudaFuncSetAttribute(cuda::cuda_entry<Kind>, cudaFuncAttributeMaxDynamicSharedMemorySize, int(shared));
       if (status != cudaSuccess) cuda::check(status, what());

@@ -102,7 +102,7 @@ template <class R, class Body> struct TileKind : ByBlock {
 
 // A body.at<Pack>(i, left): an item is a pack.
 template <class P, class Body> struct PackKind : ByThread {
-  static constexpr int least_blocks = simt_width_of<typename P::real, Body>() == 1 ? 1 : 4;  // bodies of one number hold whole matrices
+  static constexpr int least_blocks = simt_width_of<typename P::real, Body>() == 1 ? 1 : 4;  // bodies of one number hold matrices
   std::int64_t count;
   Body body;
   DB_FN void operator()(State&, std::int64_t i) const { body.template at<P>(std::size_t(i) * P::width, P::width); }

@@ -31,8 +31,8 @@ class MatrixProducts {
   template <class T, class R> void product(cudaStream_t stream, const GemmArgs<T>& g, R beta, R* c, std::int64_t ldc) {
     const R one = 1;
     const Plan& p = plan(g, beta, c, ldc);
-    check(cublasLtMatmul(handle_, p.operation, &one, g.b, p.b, g.a, p.a, &beta, c, p.c, c, p.c, &p.algorithm, workspace_, workspace_bytes, stream),
-          "matrix product");
+    check(cublasLtMatmul(handle_, p.operation, &one, g.b, p.b, g.a, p.a, &beta, c, p.c, c, p.c, &p.algorithm, workspace_,
+                         workspace_bytes, stream), "matrix product");
   }
 
  private:
@@ -65,7 +65,8 @@ class MatrixProducts {
 
   template <class T, class R> const Plan& plan(const GemmArgs<T>& g, R beta, const R* c, std::int64_t ldc) {
     const unsigned align_a = alignment(g.a), align_b = alignment(g.b), align_c = alignment(c);
-    const std::int64_t flags = type<T>() | (g.op_a == Op::Transpose) << 8 | (g.op_b == Op::Transpose) << 9 | tf32_ << 10 | (beta != R(0)) << 11;
+    const std::int64_t flags =
+        type<T>() | (g.op_a == Op::Transpose) << 8 | (g.op_b == Op::Transpose) << 9 | tf32_ << 10 | (beta != R(0)) << 11;
     const Key key{flags, g.m, g.n, g.k, g.lda, g.ldb, ldc, align_a | std::int64_t(align_b) << 16, align_c};
     const auto known = plans_.find(key);
     if (known != plans_.end()) return known->second;
@@ -76,7 +77,7 @@ class MatrixProducts {
     check(cublasLtMatmulDescCreate(&p.operation, compute, type<R>()), "cublasLtMatmulDescCreate");
     set(p.operation, CUBLASLT_MATMUL_DESC_TRANSA, g.op_b == Op::Transpose ? CUBLAS_OP_T : CUBLAS_OP_N);
     set(p.operation, CUBLASLT_MATMUL_DESC_TRANSB, g.op_a == Op::Transpose ? CUBLAS_OP_T : CUBLAS_OP_N);
-    const auto layout = [](cudaDataType_t t, Op op, std::int64_t rows, std::int64_t cols, std::int64_t ld) {  // of op's result, row-major
+    const auto layout = [](cudaDataType_t t, Op op, std::int64_t rows, std::int64_t cols, std::int64_t ld) {  // of op's result
       cublasLtMatrixLayout_t l{};
       if (op == Op::Transpose) std::swap(rows, cols);
       check(cublasLtMatrixLayoutCreate(&l, t, std::uint64_t(cols), std::uint64_t(rows), ld), "cublasLtMatrixLayoutCreate");
@@ -89,7 +90,8 @@ class MatrixProducts {
     cublasLtMatmulPreference_t preference{};
     check(cublasLtMatmulPreferenceCreate(&preference), "cublasLtMatmulPreferenceCreate");
     set(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, workspace_bytes);
-    set(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, std::uint32_t(CUBLASLT_REDUCTION_SCHEME_MASK & ~CUBLASLT_REDUCTION_SCHEME_INPLACE));
+    set(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
+        std::uint32_t(CUBLASLT_REDUCTION_SCHEME_MASK & ~CUBLASLT_REDUCTION_SCHEME_INPLACE));
     set(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, std::uint32_t(align_b));
     set(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, std::uint32_t(align_a));
     set(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, std::uint32_t(align_c));
@@ -99,7 +101,8 @@ class MatrixProducts {
     const auto status = cublasLtMatmulAlgoGetHeuristic(handle_, p.operation, p.b, p.a, p.c, p.c, preference, 1, &best, &found);
     cublasLtMatmulPreferenceDestroy(preference);
     if (status != CUBLAS_STATUS_SUCCESS || found == 0)
-      fail<cuda_error>("cuda: matmul: cuBLASLt has no algorithm for ({}, {}) by ({}, {}): {}", g.m, g.k, g.k, g.n, cublasLtGetStatusString(status));
+      fail<cuda_error>("cuda: matmul: cuBLASLt has no algorithm for ({}, {}) by ({}, {}): {}", g.m, g.k, g.k, g.n,
+                       cublasLtGetStatusString(status));
     p.algorithm = best.algo;
     return plans_.emplace(key, p).first->second;
   }

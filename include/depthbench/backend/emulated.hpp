@@ -19,12 +19,14 @@ template <class Block_ = FiberBlock<8>> class EmulatedDevice : public CpuDevice<
   explicit EmulatedDevice(Schedule schedule = Schedule::forward) : CpuDevice<PlainGemm>(1), schedule_(schedule) {}
 
   std::int64_t blocks_run() const { return blocks_run_; }
+  std::int64_t launches() const { return launches_; }  // that a GPU would get: kernels, products, clears, copies
 
   template <Mode M, class S, class Program, class Args>
   void run(const Program& program, const Args& args, int tokens, int d) {
     using R = S;
     using Team = SimtTeam<R, simt_width_of<R, void>(), simt_packs_of<Program>(), Prim>;
     const SimtGeometry g = simt_rows<Team, Program>(d, Block::warp, M == Mode::Bwd);
+    ++launches_;
     for (int k = 0; k < teams; ++k) {
       std::vector<typename Team::Pack> sums(g.sums_bytes / sizeof(typename Team::Pack) + 1);
       block(g, [&](const Prim& prim) {
@@ -35,6 +37,7 @@ template <class Block_ = FiberBlock<8>> class EmulatedDevice : public CpuDevice<
   }
   template <class R, class Body> void for_tiles(int tokens, int tile, int d, const Body& body) {
     using Team = SimtTeam<R, simt_width_of<R, Body>(), 1, Prim>;
+    ++launches_;
     for (int first = 0; first < tokens; first += tile)
       block(simt_tiles<Team>(d, Block::warp), [&](const Prim& prim) {
         Team team(d, prim, nullptr);
@@ -44,22 +47,38 @@ template <class Block_ = FiberBlock<8>> class EmulatedDevice : public CpuDevice<
   template <class R, class Body> void for_packs(std::size_t n, const Body& body) {
     constexpr int W = simt_width_of<R, Body>();
     const auto timing = timed(Section::elementwise, double(n) * double(body.flops()), double(n) * sizeof(R) * double(body.moves()));
+    ++launches_;
     if (n % W == 0) each_pack<Lane<R, W>>(n, body);
     else each_pack<Lane<R, 1>>(n, body);
   }
   template <class Body> void for_elements(std::size_t n, const Body& body) {
+    ++launches_;
     for (std::size_t i = 0; i < n; ++i) body(i, 1);
   }
   template <class R, class Body> void blocks(int count, const Body& body) {
+    ++launches_;
     for (int i = 0; i < count; ++i)
       block({Body::threads, std::size_t(Body::shared_reals) * sizeof(R), 0}, [&](const Prim& prim) { body(prim, i); });
   }
   template <class R> void fold(const R* part, std::size_t n, R* out, bool add) {
+    ++launches_;
     for (std::size_t i = 0; i < n; ++i) {
       R s = add ? out[i] : R(0);
       for (int k = 0; k < teams; ++k) s += part[std::size_t(k) * n + i];
       out[i] = s;
     }
+  }
+  template <class T> void zero(T* p, std::size_t n) {
+    ++launches_;
+    CpuDevice<PlainGemm>::zero(p, n);
+  }
+  template <class T> void copy(T* to, const T* from, std::size_t n) {
+    ++launches_;
+    CpuDevice<PlainGemm>::copy(to, from, n);
+  }
+  template <class R> void gemm(const GemmArgs<R>& g, R beta, R* c, std::int64_t ldc) {
+    ++launches_;
+    CpuDevice<PlainGemm>::gemm(g, beta, c, ldc);
   }
 
  private:
@@ -73,7 +92,7 @@ template <class Block_ = FiberBlock<8>> class EmulatedDevice : public CpuDevice<
   }
 
   Schedule schedule_;
-  std::int64_t blocks_run_ = 0;
+  std::int64_t blocks_run_ = 0, launches_ = 0;
 };
 
 }  // namespace depthbench

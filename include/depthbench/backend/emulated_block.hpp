@@ -138,7 +138,8 @@ template <int Warp> class FiberBlock {
     for (int i = first; i < last; ++i) {
       Lane& lane = lanes_[std::size_t(i)];
       if (lane.line != one.line || std::strcmp(lane.file, one.file) != 0)
-        problem(fmt::format("threads at different barriers: thread {} at line {}, thread {} at line {}", first, one.line, i, lane.line));
+        problem(fmt::format("threads at different barriers: thread {} at line {}, thread {} at line {}", first, one.line, i,
+                            lane.line));
       lane.state = State::ready;
       ++lane.warp_epoch;
     }
@@ -152,7 +153,8 @@ template <int Warp> class FiberBlock {
       at_warp += lane.state == State::at_warp;
     }
     if (done < size())
-      problem(fmt::format("divergent barrier: {} threads wait at a barrier of the block, {} in a shuffle, {} have left", at_block, at_warp, done));
+      problem(fmt::format("divergent barrier: {} threads wait at a barrier of the block, {} in a shuffle, {} have left", at_block,
+                          at_warp, done));
   }
   std::vector<int> order() {
     std::vector<int> o(lanes_.size());
@@ -166,7 +168,8 @@ template <int Warp> class FiberBlock {
   }
 
   void note_word(int rank, std::size_t index, Access access) {
-    if (index >= words_.size()) return stop(rank, fmt::format("shared memory: thread {} touches word {}, there are {}", rank, index, words_.size()));
+    if (index >= words_.size())
+      return stop(rank, fmt::format("shared memory: thread {} touches word {}, there are {}", rank, index, words_.size()));
     Word& w = words_[index];
     const Touch now{rank, epoch_, lanes_[std::size_t(rank)].warp_epoch};
     const auto race = [&](const Touch& then) {  // no barrier between the two
@@ -275,7 +278,9 @@ template <class Block> struct EmulatedPrim {
   int size() const { return block->size(); }
   void sync(Here at = Here::current()) const { block->block_barrier(thread, at); }
   template <class T> T shfl_xor(T x, int mask, Here at = Here::current()) const { return block->exchange(thread, x, thread ^ mask, at); }
-  template <class T> T shfl(T x, int lane, Here at = Here::current()) const { return block->exchange(thread, x, thread / warp * warp + lane, at); }
+  template <class T> T shfl(T x, int lane, Here at = Here::current()) const {
+    return block->exchange(thread, x, thread / warp * warp + lane, at);
+  }
   template <class R> SharedView<R, Block> shared(int offset) const { return {block, thread, std::size_t(offset) * sizeof(R)}; }
 };
 

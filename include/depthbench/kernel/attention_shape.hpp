@@ -32,7 +32,8 @@ struct AttentionCost {
   double flops, bytes, slot_flops, slot_bytes;
   static AttentionCost forward(const AttentionShape& s, int slots, std::size_t element) {
     const double rows = double(s.batch) * s.seq, cell = 4.0 * rows * s.heads * s.head_dim;
-    return {cell * s.seq / 2, 2 * rows * (s.width() + s.kv_width()) * double(element), cell * slots, 2 * rows * slots * s.kv_width() * double(element)};
+    return {cell * s.seq / 2, 2 * rows * (s.width() + s.kv_width()) * double(element), cell * slots,
+            2 * rows * slots * s.kv_width() * double(element)};
   }
   static AttentionCost backward(const AttentionShape& s, int slots, std::size_t element) {
     const AttentionCost f = forward(s, slots, element);

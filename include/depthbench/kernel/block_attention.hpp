@@ -27,12 +27,13 @@ template <class R, int C> struct BlockAttention {
 
   DB_FN int tiles() const { return (s.seq + rows - 1) / rows; }
   DB_FN R scale() const { return math::rsqrt(R(s.head_dim)); }
-  DB_FN std::int64_t q_row(int b, int head, int t) const { return (std::int64_t(b) * s.seq + t) * s.width() + std::int64_t(head) * s.head_dim; }
-  DB_FN std::int64_t kv_row(int b, int g, int t) const { return (std::int64_t(b) * s.seq + t) * s.kv_width() + std::int64_t(g) * s.head_dim; }
+  DB_FN std::int64_t token(int b, int t) const { return std::int64_t(b) * s.seq + t; }
+  DB_FN std::int64_t q_row(int b, int head, int t) const { return token(b, t) * s.width() + std::int64_t(head) * s.head_dim; }
+  DB_FN std::int64_t kv_row(int b, int g, int t) const { return token(b, t) * s.kv_width() + std::int64_t(g) * s.head_dim; }
   static DB_FN int channel(int part, int i) { return 16 * (i / 4) + 4 * part + i % 4; }
 
   // ---- between memory, the tiles and the threads
-  // Rows first .. first + 31 of x (row 0 at x, rows ld apart), rotated or not, times c; rows beyond T and channels beyond h are zero.
+  // Rows first .. first + 31 of x (row 0 at x, rows ld apart), rotated or not, times c; zero beyond T and h.
   template <bool rotated, class Prim, class Shared>
   DB_FN void load_tile(const Prim& prim, Shared to, const R* x, std::int64_t ld, int first, R c) const {
     const int h = s.head_dim, half = h / 2;
@@ -137,7 +138,8 @@ template <class R, int C> struct BlockAttentionForward : BlockAttention<R, C> {
       R key[C], value[C];
       this->load_own(slot.k + at * slot.k_stride + column, part, live, key);
       this->load_own(slot.v + at * slot.v_stride + column, part, live, value);
-      const R score = Base::row_dot(prim, query, key), higher = math::max(top, score), old = math::exp(top - higher), p = math::exp(score - higher);
+      const R score = Base::row_dot(prim, query, key), higher = math::max(top, score);
+      const R old = math::exp(top - higher), p = math::exp(score - higher);
       DB_UNROLL for (int i = 0; i < C; ++i) acc[i] = acc[i] * old + p * value[i];
       sum = sum * old + p;
       top = higher;
@@ -224,7 +226,8 @@ template <class R, int C> struct BlockAttentionQueries : BlockAttentionBackward<
       R key[C], value[C];
       this->load_own(slot.k + k_at, part, live, key);
       this->load_own(slot.v + v_at, part, live, value);
-      const R score = Base::row_dot(prim, query, key), dp = Base::row_dot(prim, grad, value), p = math::exp(score - log_sum), ds = p * (dp - delta);
+      const R score = Base::row_dot(prim, query, key), dp = Base::row_dot(prim, grad, value);
+      const R p = math::exp(score - log_sum), ds = p * (dp - delta);
       DB_UNROLL for (int i = 0; i < C; ++i) dquery[i] += ds * key[i];
       if (!live) continue;
       if (slot.dk) this->for_own(part, [&](int i, int c) { slot.dk[k_at + c] += ds * query[i]; });
@@ -244,9 +247,11 @@ template <class R, int C> struct BlockAttentionKeys : BlockAttentionBackward<R, 
 
   template <class Prim> DB_FN void operator()(const Prim& prim, int item) const {
     const auto& s = this->s;
-    const int tiles = this->tiles(), first = item % tiles * Base::rows, g = item / tiles % s.kv_heads, b = item / tiles / s.kv_heads;
+    const int tiles = this->tiles(), first = item % tiles * Base::rows;
+    const int g = item / tiles % s.kv_heads, b = item / tiles / s.kv_heads;
     const int row = prim.rank() / Base::parts, part = prim.rank() % Base::parts, t = first + row;
-    auto queries = prim.template shared<R>(0), grads = prim.template shared<R>(Base::tile), statistics = prim.template shared<R>(2 * Base::tile);
+    auto queries = prim.template shared<R>(0), grads = prim.template shared<R>(Base::tile);
+    auto statistics = prim.template shared<R>(2 * Base::tile);  // lse, then delta, of 32 queries
     R key[C], value[C], dkey[C] = {}, dvalue[C] = {};
     this->template load_tile<true>(prim, queries, this->k + this->kv_row(b, g, 0), s.kv_width(), first, R(1));
     prim.sync();

@@ -24,7 +24,8 @@ template <class F> void with_channels(int head_dim, F f) {
 }  // namespace detail
 
 template <class Device, class R> requires(Device::simt)
-void causal_attention_forward(Device& device, const AttentionShape& s, const RopeTable<R>& rope, const R* q, const R* k, const R* v, R* out, R* lse,
+void causal_attention_forward(Device& device, const AttentionShape& s, const RopeTable<R>& rope, const R* q, const R* k,
+                              const R* v, R* out, R* lse,
                               std::type_identity_t<std::span<const DepthSlot<R>>> slots = {}) {
   const auto cost = AttentionCost::forward(s, int(slots.size()), sizeof(R));
   const auto timing = device.timed(Section::attention, cost.flops + cost.slot_flops, cost.bytes + cost.slot_bytes);
@@ -36,8 +37,9 @@ void causal_attention_forward(Device& device, const AttentionShape& s, const Rop
 }
 
 template <class Device, class R> requires(Device::simt)
-void causal_attention_backward(Device& device, const AttentionShape& s, const RopeTable<R>& rope, const R* q, const R* k, const R* v, const R* out,
-                              const R* lse, const R* dout, AttentionGradient<R> dq, AttentionGradient<R> dk, AttentionGradient<R> dv,
+void causal_attention_backward(Device& device, const AttentionShape& s, const RopeTable<R>& rope, const R* q, const R* k,
+                               const R* v, const R* out, const R* lse, const R* dout, AttentionGradient<R> dq,
+                               AttentionGradient<R> dk, AttentionGradient<R> dv,
                                std::type_identity_t<std::span<const DepthSlot<R>>> slots = {}) {
   const auto cost = AttentionCost::backward(s, int(slots.size()), sizeof(R));
   const auto timing = device.timed(Section::attention, cost.flops + cost.slot_flops, cost.bytes + cost.slot_bytes);

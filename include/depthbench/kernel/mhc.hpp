@@ -26,7 +26,8 @@ template <int n, class P> struct Sinkhorn {
   int iterations;
   R eps;
 
-  DB_FN Sinkhorn(const P (&z)[n][n], int iterations_, R eps_, SinkhornDivisors<n, P>* keep) : divisors(keep), iterations(iterations_), eps(eps_) {
+  DB_FN Sinkhorn(const P (&z)[n][n], int iterations_, R eps_, SinkhornDivisors<n, P>* keep)
+      : divisors(keep), iterations(iterations_), eps(eps_) {
     DB_UNROLL_SIMT for (int o = 0; o < n; ++o) {
       P top = z[o][0], sum = P::splat(0);
       DB_UNROLL_SIMT for (int i = 1; i < n; ++i) top = math::max(top, z[o][i]);
@@ -120,7 +121,8 @@ template <int n, class R> struct MhcForward {
     P x[n][n];
     in.logits(x, i, left, r);
     const Sinkhorn<n, P> h(x, in.iterations, in.sinkhorn_eps, nullptr);
-    DB_UNROLL_SIMT for (int o = 0; o < n; ++o) DB_UNROLL_SIMT for (int s = 0; s < n; ++s) store_pack(c + (2 * n + o * n + s) * in.tokens + i, h.y[o][s], left);
+    DB_UNROLL_SIMT for (int o = 0; o < n; ++o) DB_UNROLL_SIMT for (int s = 0; s < n; ++s)
+      store_pack(c + (2 * n + o * n + s) * in.tokens + i, h.y[o][s], left);
   }
 };
 // Gradients of z and squares, and of every argument, whose sums over the tokens give those of alpha and bias.
@@ -151,7 +153,8 @@ template <int n, class R> struct MhcBackward {
     in.logits(x, i, left, r);
     SinkhornDivisors<n, P> divisors;
     Sinkhorn<n, P> h(x, in.iterations, in.sinkhorn_eps, &divisors);
-    DB_UNROLL_SIMT for (int o = 0; o < n; ++o) DB_UNROLL_SIMT for (int s = 0; s < n; ++s) g[o][s] = load_pack<P>(dc + (2 * n + o * n + s) * in.tokens + i, left);
+    DB_UNROLL_SIMT for (int o = 0; o < n; ++o) DB_UNROLL_SIMT for (int s = 0; s < n; ++s)
+      g[o][s] = load_pack<P>(dc + (2 * n + o * n + s) * in.tokens + i, left);
     h.reverse(g);
     DB_UNROLL_SIMT for (int o = 0; o < n; ++o) DB_UNROLL_SIMT for (int s = 0; s < n; ++s) pass_on(2 * n + o * n + s, g[o][s]);
     store_pack(dsquares + i, P::splat(R(-0.5) / in.nd) * r * r * r * dr, left);

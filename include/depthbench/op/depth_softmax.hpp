@@ -158,7 +158,8 @@ template <class Device, class R> class DepthBank {
     device.template for_packs<R>(std::size_t(n), DepthPullProbabilities<R>{staged.data(), s.r.value(), m, n, g.get()});
     {
       const auto timing = device.timed(Section::rows, 4.0 * m * n * d, double(m + 2 + dv.add) * n * d * sizeof(R));
-      device.template for_tiles<R>(int(n), depth_tile, int(d), DepthPull<R>{s.v.value(), s.r.value(), staged.data(), m, g.get(), n, dv.g, dv.add});
+      const DepthPull<R> body{s.v.value(), s.r.value(), staged.data(), m, g.get(), n, dv.g, dv.add};
+      device.template for_tiles<R>(int(n), depth_tile, int(d), body);
     }
     const auto dk = tape.accumulate_always(keys);
     if (!dk.add) device.zero(dk.g, std::size_t(keys.numel()));

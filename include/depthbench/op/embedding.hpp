@@ -28,7 +28,8 @@ template <class Device, class R> Var<Device, R> embedding(std::span<const std::i
     const TokenGroups groups(tokens);
     const auto list = [&](const std::vector<std::int32_t>& v) { return tape.device().stage(std::span<const std::int32_t>(v)); };
     const auto order = list(groups.order), start = list(groups.start), token = list(groups.token);
-    tape.device().template for_tiles<R>(groups.count(), 1, int(d), EmbeddingBackward<R>{order.data(), start.data(), token.data(), tape.grad(y), g.g});
+    const EmbeddingBackward<R> body{order.data(), start.data(), token.data(), tape.grad(y), g.g};
+    tape.device().template for_tiles<R>(groups.count(), 1, int(d), body);
   });
   return y;
 }

@@ -30,8 +30,8 @@ HyperTables<Device, R> hyper_tables(Var<Device, R> static_alpha, Var<Device, R> 
   check_shape("hyper_tables", "dynamic_beta_proj", dynamic_beta_proj.shape(), {d});
   HyperTables<Device, R> t{tape.make({n + 2, d}), tape.make({n + 2}), tape.make({n, n + 2})};
   const std::array from{static_alpha, dynamic_alpha_proj, dynamic_alpha_scale, static_beta, dynamic_beta_proj, dynamic_beta_scale};
-  tape.device().for_elements(std::size_t(d), HyperPack<R>{n, d, from[0].value(), from[1].value(), from[2].value(), from[3].value(), from[4].value(),
-                                                          from[5].value(), t.w.out(), t.scale.out(), t.table.out()});
+  tape.device().for_elements(std::size_t(d), HyperPack<R>{n, d, from[0].value(), from[1].value(), from[2].value(), from[3].value(),
+                                                          from[4].value(), from[5].value(), t.w.out(), t.scale.out(), t.table.out()});
   tape.record(3, [&tape, t, from, n, d] {
     const R *dw = tape.grad(t.w), *dscale = tape.grad(t.scale), *dtable = tape.grad(t.table);
     std::array<R*, 6> g;

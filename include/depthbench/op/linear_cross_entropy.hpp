@@ -52,8 +52,11 @@ Var<Device, R> linear_cross_entropy(Var<Device, R> x, Var<Device, R> w, std::spa
     {
       const auto timing = device.timed(Section::loss, (gradient ? 5.0 : 4.0) * m * vocab, 2.0 * m * vocab * sizeof(R));  // max, -, exp, +; scaling
       const std::int32_t* target = staged.data() + first;
-      if (gradient) device.template for_tiles<R>(int(m), 4, int(vocab), CrossEntropyRows<true, R>{logits, int(vocab), target, nll + first, R(1 / normaliser)});
-      else device.template for_tiles<R>(int(m), 4, int(vocab), CrossEntropyRows<false, R>{logits, int(vocab), target, nll + first, R(0)});
+      const auto rows = [&]<bool with_gradient>() {
+        device.template for_tiles<R>(int(m), 4, int(vocab),
+                                     CrossEntropyRows<with_gradient, R>{logits, int(vocab), target, nll + first, R(1 / normaliser)});
+      };
+      if (gradient) rows.template operator()<true>(); else rows.template operator()<false>();
     }
     if (!gradient) continue;
     const auto early = device.profile().within(Pass::backward);

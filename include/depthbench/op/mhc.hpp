@@ -74,7 +74,8 @@ Var<Device, R> mhc_coefficients(const MhcParameters<Device, R>& p, Var<Device, R
     const auto sums = tape.shared_buffer(std::size_t(2 * count));
     {
       const auto timing = device.timed(Section::elementwise, 8.0 * count * tokens, 2.0 * count * tokens * sizeof(R));
-      device.template for_tiles<double>(int(count), 1, int(tokens), MhcSums<R>{darg.get(), z.value(), squares.value(), int(count), double(nd), o.eps, sums.get()});
+      const MhcSums<R> of_tokens{darg.get(), z.value(), squares.value(), int(count), double(nd), o.eps, sums.get()};
+      device.template for_tiles<double>(int(count), 1, int(tokens), of_tokens);
     }
     const auto gradient = [&](Var<Device, R> x) {
       const auto g = tape.accumulate(x);

@@ -58,7 +58,9 @@ template <class Device, class R> class Adamw {
                               R(run.decay == Decay::yes ? lr * config_.weight_decay : 0),
                               R(1 - std::pow(config_.beta1, after)), R(1 - std::pow(config_.beta2, after)), R(1)};
       const auto update = [&]<class Keep>(Keep) {
-        parameters_->device().for_elements(run.last - run.first, AdamwRun<R, Keep>{body, config_.clip, norm(), p + run.first, m_ + run.first, v_ + run.first, g + run.first});
+        const std::size_t at = run.first;
+        const AdamwRun<R, Keep> all{body, config_.clip, norm(), p + at, m_ + at, v_ + at, g + at};
+        parameters_->device().for_elements(run.last - at, all);
       };
       if (run.rounded) update(KeepBf16{}); else update(KeepAll{});
     }

@@ -51,7 +51,8 @@ inline std::int64_t integer_note(const CheckpointNotes& notes, const std::string
 }
 
 namespace detail {
-template <class Device, class R> void load_tensor(Device& device, const SafeTensors& file, const std::string& path, const std::string& name, const Shape& shape, std::span<R> to) {
+template <class Device, class R>
+void load_tensor(Device& device, const SafeTensors& file, const std::string& path, const std::string& name, const Shape& shape, std::span<R> to) {
   const TensorEntry* entry = file.find(name);
   if (!entry) fail<format_error>("checkpoint {}: has no tensor {}", path, name);
   if (entry->shape != extents_of(shape))
