@@ -1,25 +1,23 @@
-// A residual design of your own, trained by the app: ReZero, one scalar a sublayer.   Bachlechner et al. 2020
-//
-//   x_{k+1} = x_k + a_k S_k(N_k(x_k)),   a_k = 0 at first        x (N, d)   a_k ()
+// An eleventh design, yours: it passes the eight tests, and the app trains and compares it like the ten.
 //
 //   10_own_design train residual.design=rezero     10_own_design sweep --out DIR sweep.designs=pre_ln,rezero
 //   10_own_design account --design pre_ln,rezero   counts it too: FLOPs, bytes, memory
 #include <filesystem>
-#include <sstream>
 
 #include "depthbench/op/row_program.hpp"
+#include "depthbench/testing/check_design.hpp"
 #include "examples/depthbench/app.hpp"
 
 namespace db = depthbench;
 
-struct AddScaled {                          // a row program: written once, run forward and backward
-  using params = db::Leaves<db::Param<1>>;  // a
+// ReZero: one scalar a sublayer.   x' = x + a S(N(x)),   a = 0 at first        x (N, d)   a ()        Bachlechner et al. 2020
+struct AddScaled {
+  using params = db::Leaves<db::Param<1>>;                              // a
   using tokens = db::Leaves<db::Rows<1>, db::Rows<1>, db::OutRows<1>>;  // x, y -> o
   DB_FN void operator()(auto&, auto& a, auto& x, auto& y, auto& o) const { o = db::same(x) + db::mix(a, y); }
 };
 
-template <class Device, class R>
-class ReZero final : public db::Residual<Device, R> {
+template <class Device, class R> class ReZero final : public db::Residual<Device, R> {
  public:
   using typename db::Residual<Device, R>::Variable;
   using typename db::Residual<Device, R>::State;
@@ -29,13 +27,10 @@ class ReZero final : public db::Residual<Device, R> {
     eps_ = shape.norm_eps;
     gain_ = db::declare_branch_norms(p, shape);
     for (int k = 0; k < shape.sublayers; ++k)
-      a_.push_back(&p.declare(db::sublayer_name(k) + "_rezero.scale", {}, db::Init::constant(0),
-                              db::Decay::no, db::Part::residual));
+      a_.push_back(&p.declare(db::sublayer_name(k) + "_rezero.scale", {}, db::Init::constant(0), db::Decay::no, db::Part::residual));
   }
   State open(Variable x) override { return {{x}, nullptr}; }  // (N, d)
-  Variable read(State& s, int k) override {
-    return db::rms_norm(s.values[0], s.values[0].tape->use(*gain_[k]), eps_);
-  }
+  Variable read(State& s, int k) override { return db::rms_norm(s.values[0], s.values[0].tape->use(*gain_[k]), eps_); }
   void write(State& s, Variable y, int k) override {
     s.values[0] = db::apply<AddScaled, Device, R>({}, y.cols(), {y.tape->use(*a_[k])}, {s.values[0], y})[0];
   }
@@ -50,31 +45,37 @@ class ReZero final : public db::Residual<Device, R> {
 int main(int argc, char** argv) {
   const auto add = [](auto& designs) { designs.template add_type<ReZero>("rezero"); };  // for training, and for account
   if (argc > 1) return db::app::run(argc, argv, add);
+
+  const auto scale = [](int k) { return db::sublayer_name(k) + "_rezero.scale"; };
+  db::testing::Claims claims;
+  claims.formula = [&](db::testing::OneToken& t) {
+    auto x = t.embedding();
+    for (int k = 0; k < t.sublayers(); ++k) {
+      const auto y = t.branch(k, t.norm(x, t.gain(k)));
+      for (int c = 0; c < t.width(); ++c) x[c] += *t.parameter(scale(k)) * y[c];
+    }
+    return x;
+  };
+  claims.at_initialisation = [](db::testing::OneToken& t) { return t.embedding(); };
+  claims.sibling = [] { return std::make_unique<db::PreLn<db::Cpu, double>>(); };
+  claims.reduce = [&](auto& chain) { for (int k = 0; k < chain.sublayers; ++k) *chain.find(scale(k)) = 1; };
+  const auto report = db::testing::check_design<ReZero>(claims);
+  fmt::print("{}\n", report.text());
+  if (!report.passed()) return 1;
+
   const std::string out = (std::filesystem::temp_directory_path() / "depthbench_own_design").string();
-  std::vector<std::string> words{"train", "--force", "--out", out};  // without arguments: a short run
-  std::istringstream settings(
-      "residual.design=rezero model.d_model=64 model.n_layers=2 train.seq_len=64 train.steps=60 "
-      "train.lr=5e-3 "
-      "train.global_batch_tokens=1024 data.held_out=0.01 run.log_every=30");
-  for (std::string word; settings >> word;) words.push_back(word);
-  return db::app::run(words, add);
+  return db::app::run({"train", "--force", "--out", out, "residual.design=rezero", "model.d_model=64", "model.n_layers=2",
+                       "train.seq_len=64", "train.steps=60", "train.lr=5e-3", "train.global_batch_tokens=1024", "data.held_out=0.01"}, add);
 }
 
 // Expected output:
-// depthbench  ...
-// design      rezero
-// shape       L = 2 blocks, d = 64, d / L = 32, 2 heads of 32, FFN 176, vocabulary 257
-// parameters  133572 = embedding 16448 + backbone 100352 + norm 320 + residual 4 + head 16448
-// data        moby_dick.txt: 1.20M tokens in 1 document, 1.19M to train on, 12.1k held out, vocabulary 257
-// yardstick   unigram entropy of the held-out part 3.1... nats
-// training    60 steps of 1024 tokens (16 windows of 64, 4 at a time), 61.4k tokens, 0.46 a parameter, ...
-// rate        peak 0.005 after 6 steps, then a cosine to 0.0005; AdamW, decay 0.1, clip 1
-// memory      about ...
-// machine     ...
-// folder      ...
-//
-// step  1/60  loss 5...
-// step 30/60  loss 2...
-// step 60/60  loss 2...
-// step 60  validation loss 2...
+// ok    equals its formula                   error ..., needs 1e-12
+// ok    gradient agrees with differences     error ..., needs 1e-07
+// ok    every parameter is alive             at a random point
+// ok    at initialisation it is as claimed   error ..., needs 1e-12
+// ok    reduces to its sibling               error ..., needs 1e-12
+// ok    keeps its invariants                 of any design: one token, one order, one result
+// ok    every number of threads agrees       error ..., needs ...
+// ok    rejects wrong options and shapes     e.g. ...
+// ...
 // finished: 60 steps in ...

@@ -57,9 +57,11 @@ GemmRate gemm_rate(Cpu& cpu, const GemmShape& shape, int repeats);
 double gemm_flops_per_s(Cpu& cpu, const ModelConfig& c, std::int64_t tokens, int repeats);
 
 ModelConfig bench_model(const BenchOptions& o);
+inline Products products_of(const BenchOptions& o) { return o.precision == "fp32" ? Products::fp32 : Products::bf16; }
 int bench_gemm(const BenchOptions& o);
 int bench_rows(const BenchOptions& o);
 int bench_step(const BenchOptions& o);
 int bench_account(const BenchOptions& o);
+int bench_memory(const BenchOptions& o);
 
 }  // namespace depthbench::app

@@ -46,10 +46,10 @@ ModelConfig bench_model(const BenchOptions& o) {
 
 int bench_gemm(const BenchOptions& o) {
   Cpu cpu(o.threads);
-  if (o.bf16) cpu.set_products(Products::bf16);
+  cpu.set_products(products_of(o));
   const ModelConfig c = bench_model(o);
   Json list = Json::array();
-  if (!o.json) fmt::print("{}, {} threads, {}\n{:>7} {:>7} {:>7}   {:>14}   {:>14}\n", Cpu::gemm_name(), cpu.threads(), o.bf16 ? "bfloat16 inputs" : "float32", "rows", "out", "in", "y=xW^T GFLOP/s", "dW, dx GFLOP/s");
+  if (!o.json) fmt::print("{}, {} threads, {}\n{:>7} {:>7} {:>7}   {:>14}   {:>14}\n", Cpu::gemm_name(), cpu.threads(), products_of(o) == Products::bf16 ? "bfloat16 inputs" : "float32", "rows", "out", "in", "y=xW^T GFLOP/s", "dW, dx GFLOP/s");
   for (const GemmShape& s : gemm_shapes(c, std::int64_t(o.seq_len) * o.batch)) {
     const GemmRate r = gemm_rate(cpu, s, o.repeats);
     if (o.json) list.push_back({{"rows", s.m}, {"out", s.n}, {"in", s.k}, {"forward_flops_per_s", r.forward}, {"backward_flops_per_s", r.backward}});
@@ -64,7 +64,8 @@ int bench(const BenchOptions& o) {
   if (o.what == "rows") return bench_rows(o);
   if (o.what == "step") return bench_step(o);
   if (o.what == "account") return bench_account(o);
-  fail<config_error>("bench: there is no benchmark {}; there are gemm, rows and step", o.what);
+  if (o.what == "memory") return bench_memory(o);
+  fail<config_error>("bench: there is no benchmark {}; there are gemm, rows, step, account and memory", o.what);
 }
 
 }  // namespace depthbench::app

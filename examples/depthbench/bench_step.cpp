@@ -1,9 +1,6 @@
 // depthbench bench step: a training step against its bound, the FLOPs at the library's measured rate plus the bytes at
 // the measured copy bandwidth. FLOPs and bytes are counted by the ops of the very step that is timed.
-#include "bench_common.hpp"
-#include "depthbench/model/transformer.hpp"
-#include "instances.hpp"
-#include "depthbench/train/adamw.hpp"
+#include "bench_training.hpp"
 
 namespace depthbench::app {
 namespace {
@@ -27,34 +24,23 @@ int bench_step(const BenchOptions& o) {
   const ModelConfig c = bench_model(o);
   const std::int64_t tokens = std::int64_t(o.seq_len) * o.batch;
   Cpu cpu(o.threads);
-  if (o.bf16) cpu.set_products(Products::bf16);
+  cpu.set_products(products_of(o));
   const double bandwidth = copy_bytes_per_s(o.threads, 3), rate = gemm_flops_per_s(cpu, c, tokens, o.repeats);
   if (!o.json) {
-    fmt::print("d {} L {} heads {} ffn {} T {} batch {} V {}, {} threads, {}{}\n", c.d_model, c.n_layers, c.n_heads, c.ffn_hidden, o.seq_len, o.batch, c.vocab_size, cpu.threads(), Cpu::gemm_name(), o.bf16 ? ", products in bf16" : "");
+    fmt::print("d {} L {} heads {} ffn {} T {} batch {} V {}, {} threads, {}, {}\n", c.d_model, c.n_layers, c.n_heads, c.ffn_hidden, o.seq_len, o.batch, c.vocab_size, cpu.threads(), Cpu::gemm_name(), o.precision);
     fmt::print("measured here: matrix products of this step {:.0f} GFLOP/s, copy {:.1f} GB/s\n\n", rate * 1e-9, bandwidth * 1e-9);
     fmt::print("{:<12} {:>8} {:>9} {:>8} {:>6}  ", "design", "ms", "tokens/s", "bound ms", "share");
     for (const char* s : section_names) fmt::print("{:>12}", s);
     fmt::print("{:>8} {:>8}\n", "other", "peak MB");
   }
   for (const auto& design : o.designs) {
-    Cpu device(o.threads);
-    device.set_products(cpu.products());
-    Transformer<Cpu, float> model(device, c, Designs<Cpu, float>().make(design));
-    model.initialize(0);
-    Adamw<Cpu, float> adamw(model.parameters(), {});
-    Tape<Cpu, float> tape(device);
-    std::vector<std::int32_t> in(static_cast<std::size_t>(tokens)), out(static_cast<std::size_t>(tokens));
-    const Rng rng(1);
-    for (std::size_t i = 0; i < in.size(); ++i) {
-      in[i] = std::int32_t(rng.below(i, std::uint64_t(c.vocab_size)));
-      out[i] = (i + 1) % std::size_t(o.seq_len) == 0 ? ignored_target : std::int32_t(rng.below(i + 1, std::uint64_t(c.vocab_size)));
-    }
+    BenchTraining training(o, c, design);
+    auto& device = training.device;
     StepCost best;
     for (int i = 0; i <= o.repeats; ++i) {
       device.profile().start();
       const auto start = std::chrono::steady_clock::now();
-      tape.backward(model.loss(tape, in, out, o.batch, double(tokens - o.batch), o.recompute ? Activations::recompute : Activations::keep));
-      adamw.step(1e-3);
+      training.step();
       const double t = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
       if (i > 0 && t < best.time_s) {
         best.time_s = t;
@@ -70,7 +56,7 @@ int bench_step(const BenchOptions& o) {
         sections[section_names[std::size_t(s)]] = {{"time_s", t.time_s}, {"flops", t.flops}, {"bytes", t.bytes}, {"calls", t.calls}};
       }
       fmt::print("{}\n", Json{{"design", design}, {"d_model", c.d_model}, {"n_layers", c.n_layers}, {"seq_len", o.seq_len}, {"batch", o.batch},
-                              {"vocab_size", c.vocab_size}, {"threads", device.threads()}, {"bf16", o.bf16}, {"time_s", best.time_s}, {"tokens_per_s", double(tokens) / best.time_s},
+                              {"vocab_size", c.vocab_size}, {"threads", device.threads()}, {"precision", o.precision}, {"time_s", best.time_s}, {"tokens_per_s", double(tokens) / best.time_s},
                               {"bound_s", bound}, {"share_of_bound", bound / best.time_s}, {"gemm_flops_per_s", rate}, {"copy_bytes_per_s", bandwidth},
                               {"peak_bytes", peak}, {"sections", sections}}.dump());
       continue;

@@ -152,9 +152,9 @@ int dispatch(int argc, char** argv, const AddDesigns& add) {
 
   BenchOptions o;
   auto* b = app.add_subcommand("bench",
-                               "measure products, row programs or whole steps against this machine's bounds");
-  b->add_option("what", o.what, "gemm, rows, step, or account: predicted and measured memory and work")
-      ->check(CLI::IsMember({"gemm", "rows", "step", "account"}));
+                               "measure products, row programs, whole steps and memory against this machine's bounds");
+  b->add_option("what", o.what, "gemm, rows, step, memory, or account: predicted and measured memory and work")
+      ->check(CLI::IsMember({"gemm", "rows", "step", "account", "memory"}));
   b->add_option("--designs", o.designs, "e.g. pre_ln,hc")->delimiter(',');
   b->add_option("--d-model", o.d_model)->check(CLI::PositiveNumber);
   b->add_option("--layers", o.n_layers)->check(CLI::PositiveNumber);
@@ -165,7 +165,9 @@ int dispatch(int argc, char** argv, const AddDesigns& add) {
   b->add_option("--vocab", o.vocab_size)->check(CLI::PositiveNumber);
   b->add_option("--threads", o.threads, "0: as many as the machine has")->check(CLI::NonNegativeNumber);
   b->add_option("--repeats", o.repeats)->check(CLI::PositiveNumber);
-  b->add_flag("--recompute", o.recompute);
+  b->add_option("--precision", o.precision, "fp32, bf16 or bf16_pure, as train.precision")
+      ->check(CLI::IsMember({"fp32", "bf16", "bf16_pure"}));
+  b->add_flag("--recompute", o.recompute, "a block's inner values are made again in the backward pass");
   b->add_flag("--json", o.json);
 
   if (argc > 1 && argv[1][0] != '-') {

@@ -100,6 +100,39 @@ TEST_CASE("thread pool: an exception of a pool inside a pool passes through both
   CHECK(calls >= 1);
 }
 
+TEST_CASE("thread pool: a run inside a run of the same pool is an error on any number of threads", "[core]") {
+  const char* said = "ThreadPool: run() is called inside a run() of the same pool, or by two threads at once; needs a pool of its own";
+  for (const int threads : {1, 2, 4}) for (const int outer : {1, 5}) for (const int inner : {1, 3}) {
+    ThreadPool pool(threads);
+    std::atomic<int> calls{0};
+    CHECK_THROWS_WITH(pool.run(outer, [&](int, int) { pool.run(inner, [&](int, int) { ++calls; }); }), said);
+    CHECK(calls == 0);
+    CHECK_NOTHROW(pool.run(outer, [&](int, int) { pool.run(0, [&](int, int) { ++calls; }); }));  // no work is no run
+    pool.run(7, [&](int, int) { ++calls; });
+    CHECK(calls == 7);
+  }
+}
+
+TEST_CASE("thread pool: a run by another thread meanwhile is an error", "[core]") {
+  ThreadPool pool(2);
+  std::atomic<bool> inside{false}, tried{false}, refused{false};
+  std::thread other([&] {
+    while (!inside) std::this_thread::yield();
+    try {
+      pool.run(2, [](int, int) {});
+    } catch (const error&) {
+      refused = true;
+    }
+    tried = true;
+  });
+  pool.run(2, [&](int, int) {
+    inside = true;
+    while (!tried) std::this_thread::yield();
+  });
+  other.join();
+  CHECK(refused);
+}
+
 TEST_CASE("thread pool: pools of different threads do not disturb each other", "[core]") {
   const auto work = [](int threads, long& sum) {
     ThreadPool pool(threads);

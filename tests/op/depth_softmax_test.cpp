@@ -202,4 +202,7 @@ TEST_CASE("depth softmax: rejects what does not exist, saying what", "[op]") {
   const std::vector sources{bank.publish(x.b.var(0), 0, 1, 2)};
   CHECK_THROWS_WITH(bank.read(sources, 0),
                     "depth bank: source 0 was published for the mixers 1 to 2, not for 0");
+  CHECK_THROWS_WITH(bank.read({}, 0), "depth bank: mixer 0 has no sources");
+  Bench<double> longer({{5, 6}});
+  CHECK_THROWS_WITH(bank.publish(x.b.tape.use(longer.at(0)), 1, 1, 2), "depth bank: the source has shape (5, 6), needs (4, 6)");
 }

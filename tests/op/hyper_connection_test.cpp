@@ -197,3 +197,45 @@ TEST_CASE("hyper-connection: rejects parameters of another shape, saying which",
   CHECK(with(0, 1, 3, 3) == "hyper_tables: dynamic_beta_proj has shape (2), needs (3)");
   CHECK(with(0, 7, 3, 3) == "hyper_tables: dynamic_alpha_proj has shape (2, 6), needs (2, 3)");
 }
+
+TEST_CASE("hyper-connection: read, write and advance reject wrong shapes, saying which", "[op]") {
+  for (const int n : {2, 3}) {  // a fused program, and the plain composition
+    Streams m(4, n, 3);
+    auto& b = m.b;
+    Bench<double> odd({{4, n * 3 + 1}, {4, 3 * n + 3}, {5, 3}, {4, n * (n + 2) + 1}, {1}, {4, n * (n + 2)}, {4 * n * 3}, {4, 2}});
+    const auto other = [&](int i) { return b.tape.use(odd.at(i)); };
+    const auto read = [&](HyperTables<Cpu, double> t, V gain, V x) { return message_of([&] { hyper_read(t, gain, x, 1, 1); }); };
+    const auto write = [&](V x, V c, V y) { return message_of([&] { hyper_write(x, c, y); }); };
+    const auto advance = [&](V x, V c, V y) { return message_of([&] { hyper_advance(m.tables(), b.var(m.gain), x, c, y, 1, 1); }); };
+    const auto x = b.var(m.x), y = b.var(m.y), c = other(5);
+    const int wide = n * (n + 2);
+    const auto no_y = [&](const char* y, int columns) {
+      return fmt::format("hyper_write: y has shape {}, needs (4, d) to match streams of d channels in x (4, {})", y, columns);
+    };
+    CAPTURE(n);
+    CHECK(read(m.tables(), b.var(m.gain), x) == "(nothing was thrown)");
+    CHECK(read(m.tables(), b.var(m.gain), other(0)) == fmt::format("hyper_read: x has shape (4, {}), needs (4, {})", 3 * n + 1, 3 * n));
+    CHECK(read(m.tables(), b.var(m.gain), other(1)) == fmt::format("hyper_read: x has shape (4, {}), needs (4, {})", 3 * n + 3, 3 * n));
+    CHECK(read(m.tables(), other(4), x) == "hyper_read: gain has shape (1), needs (3)");
+    auto t = m.tables();
+    t.scale = other(4);
+    CHECK(read(t, b.var(m.gain), x) == fmt::format("hyper_read: scale has shape (1), needs ({})", n + 2));
+    t = m.tables();
+    t.w = y;
+    CHECK(read(t, b.var(m.gain), x) == (n == 2 ? "(nothing was thrown)" : "hyper_read: w has shape (4, 3), needs (5, 3)"));
+    CHECK(write(x, c, y) == "(nothing was thrown)");
+    CHECK(write(x, c, other(2)) == no_y("(5, 3)", 3 * n));
+    CHECK(write(y, c, x) == no_y(x.shape().text().c_str(), 3));
+    CHECK(write(other(0), c, y) == no_y("(4, 3)", 3 * n + 1));
+    CHECK(write(x, other(3), y) == fmt::format("hyper_write: c has shape (4, {}), needs (4, {})", wide + 1, wide));
+    CHECK(advance(x, c, y) == "(nothing was thrown)");
+    CHECK(advance(x, c, other(7)) == "hyper_advance: y has shape (4, 2), needs (4, 3)");
+    CHECK(advance(x, other(3), y) == fmt::format("hyper_advance: c has shape (4, {}), needs (4, {})", wide + 1, wide));
+  }
+  Streams m(2, 2, 3);
+  Bench<double> one({{1}});
+  CHECK(message_of([&] { hyper_tables(m.b.var(0), m.b.var(1), m.b.tape.use(one.at(0)), m.b.var(3), m.b.var(4), m.b.var(5)); }) ==
+        "hyper_tables: dynamic_alpha_scale has shape (1), needs ()");
+  CHECK(message_of([&] { hyper_tables(m.b.var(0), m.b.var(1), m.b.var(2), m.b.var(3), m.b.var(4), m.b.tape.use(one.at(0))); }) ==
+        "hyper_tables: dynamic_beta_scale has shape (1), needs ()");
+}

@@ -270,4 +270,30 @@ TEST_CASE("mhc: rejects wrong shapes and numbers of streams, saying which", "[op
     const auto streams = nine.var(5);
     mhc_coefficients<Cpu, double>({nine.var(0), nine.var(1), nine.var(2), nine.var(3), nine.var(4)}, streams, stream_squares(streams), {9, 3});
   }) == "mhc: 9 streams, needs 1 to 8");
+  for (const int n : {2, 3}) {  // a fused program, and the plain composition
+    Streams<double> two(4, n, 6);
+    auto& b = two.b;
+    Bench<double> odd({{1}, {4, 5}, {8, 4}, {4, 6 * n + 1}, {5, 6}});
+    const auto other = [&](int i) { return b.tape.use(odd.at(i)); };
+    const auto x = b.var(two.x), y = b.var(two.y), gain = b.var(two.gain), c = two.coefficients(x);
+    const int count = n * n + 2 * n;
+    CAPTURE(n);
+    CHECK(message_of([&] { mhc_read(x, c, gain, n, 1.0); }) == "(nothing was thrown)");
+    CHECK(message_of([&] { mhc_read(x, c, other(0), n, 1.0); }) == "mhc_read: gain has shape (1), needs (6)");
+    CHECK(message_of([&] { mhc_read(x, y, gain, n, 1.0); }) == fmt::format("mhc_read: c has shape (4, 6), needs ({}, 4)", count));
+    CHECK(message_of([&] { mhc_read(other(3), c, gain, n, 1.0); }) ==
+          fmt::format("mhc_read: x has shape (4, {}), needs columns for {} streams", 6 * n + 1, n));
+    CHECK(message_of([&] { mhc_write(x, c, y, n); }) == "(nothing was thrown)");
+    CHECK(message_of([&] { mhc_write(x, c, other(1), n); }) == "mhc_write: y has shape (4, 5), needs (4, 6)");
+    CHECK(message_of([&] { mhc_write(x, c, other(4), n); }) == "mhc_write: y has shape (5, 6), needs (4, 6)");
+    CHECK(message_of([&] { mhc_write(x, y, y, n); }) == fmt::format("mhc_write: c has shape (4, 6), needs ({}, 4)", count));
+    const auto coefficients = [&](VarOf<double> alpha, VarOf<double> squares) {
+      return message_of([&] {
+        mhc_coefficients<Cpu, double>({b.var(two.phi), b.var(two.bias), b.var(2), alpha, b.var(4)}, x, squares, {n, 3});
+      });
+    };
+    CHECK(coefficients(b.var(3), stream_squares(x)) == "(nothing was thrown)");
+    CHECK(coefficients(other(0), stream_squares(x)) == "mhc_coefficients: alpha_post has shape (1), needs ()");
+    CHECK(coefficients(b.var(3), y) == "mhc_coefficients: squares has shape (4, 6), needs (4, 1)");
+  }
 }

@@ -83,4 +83,7 @@ TEST_CASE("stream mixing: rejects wrong shapes, saying which", "[op]") {
   CHECK_THROWS_WITH(write_streams(b.var(0), two, b.var(1), b.var(3), 2), "write_streams: b has shape (4, 4), needs (4, 5)");
   CHECK_THROWS_WITH(write_streams(b.var(2), two, b.var(1), b.var(3), 2), "write_streams: c has shape (3, 6), too few coefficients for 2 streams of x (4, 10)");
   CHECK_THROWS_WITH(hyper_coefficients(b.var(4), b.var(5), b.var(6)), "hyper_coefficients: z has shape (7, 3), needs (6, 3)");
+  Bench<double> h({{6, 3}, {1}, {2, 3}, {6}});
+  CHECK_THROWS_WITH(hyper_coefficients(h.var(0), h.var(1), h.var(2)), "hyper_coefficients: scale has shape (1), needs (3)");
+  CHECK_THROWS_WITH(mix_streams(b.var(0), two, 1, b.var(1), 0), "mix_streams: 0 streams, needs 1 or more");
 }

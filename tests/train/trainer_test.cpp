@@ -84,6 +84,25 @@ TEST_CASE("trainer: the same bits on any number of threads, kept or recomputed",
   }
 }
 
+TEST_CASE("trainer: resumes a run whose seeds need all 64 bits", "[train]") {
+  const TempFolder folder;
+  auto c = short_run();
+  c.seed = ~std::uint64_t{0};
+  c.data_seed = std::uint64_t{1} << 63;
+  Run<float> run(c);
+  const double first = run.trainer().step().loss;
+  run.trainer().save(folder / "c.safetensors");
+  Run<float> again(c);
+  again.trainer().resume(folder / "c.safetensors");
+  CHECK(again.trainer().step().loss == run.trainer().step().loss);
+  CHECK(again.trainer().done_steps() == 2);
+  c.seed = 3;
+  Run<float> other(c);
+  CHECK(other.trainer().step().loss != first);
+  CHECK_THROWS_WITH(other.trainer().resume(folder / "c.safetensors"),
+                    Catch::Contains("resume: train.seed is 18446744073709551615 in") && Catch::Contains("and 3 now"));
+}
+
 TEST_CASE("trainer: seeds change initial values and the order of windows", "[train]") {
   const auto losses = [](std::uint64_t seed, std::uint64_t data_seed) {
     auto c = short_run(3);

@@ -1,5 +1,6 @@
 // One pool of threads for everything: kernels, and the tiles of matrix products.
 //   pool.run(count, body)   calls body(index, worker) once for every index in [0, count); worker in [0, size())
+//   throws what a body throws; error if a body, or another thread, calls run while it is under way
 // Indices are handed out as workers become free. Whoever wants the same bits for any number of threads makes `count`
 // and the work of an index depend on shapes only.
 #pragma once
@@ -39,6 +40,7 @@ class ThreadPool {
 
   template <class Body> void run(int count, const Body& body) {
     if (count <= 0) return;
+    const Running running(*this);
     if (workers_.empty() || count == 1) {
       for (int i = 0; i < count; ++i) body(i, 0);
       return;
@@ -60,6 +62,15 @@ class ThreadPool {
   }
 
  private:
+  // A second run() would overwrite what the workers of the first are reading.
+  struct Running {
+    ThreadPool& pool;
+    explicit Running(ThreadPool& p) : pool(p) {
+      if (pool.running_.exchange(true, std::memory_order_acquire))
+        fail<error>("ThreadPool: run() is called inside a run() of the same pool, or by two threads at once; needs a pool of its own");
+    }
+    ~Running() { pool.running_.store(false, std::memory_order_release); }
+  };
   static constexpr int spins = 4000;  // about 50 us: longer than the gap between two kernels, shorter than a pause
 
   static void pause() {
@@ -97,6 +108,7 @@ class ThreadPool {
   std::mutex mutex_;
   std::condition_variable wake_;
   bool stop_ = false;
+  std::atomic<bool> running_{false};
   std::atomic<std::uint64_t> generation_{0};
   std::atomic<int> sleepers_{0};
   std::atomic<int> next_{0}, active_{0};

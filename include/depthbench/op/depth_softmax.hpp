@@ -58,6 +58,8 @@ template <class Device, class R> class DepthBank {
     auto& tape = *v.tape;
     const std::int64_t n = v.rows(), d = v.cols(), m = last - first + 1;
     if (d != keys_.cols()) fail<shape_error>("depth bank: the source has shape {}, needs (N, {})", v.shape().text(), keys_.cols());
+    if (state_->tokens < 0) state_->tokens = n;  // of the first source, and so of all
+    check_shape("depth bank", "the source", v.shape(), {state_->tokens, d});
     if (first < 0 || m < 1 || last >= keys_.rows())
       fail<shape_error>("depth bank: mixers {} to {} of {} do not exist", first, last, keys_.rows());
     Source s{v, tape.make({n}), tape.make({m, n}), id, first, last};
@@ -89,6 +91,7 @@ template <class Device, class R> class DepthBank {
 
   // probabilities, if not null, receives the softmax weights (sources, N).
   Variable read(std::span<const Source> sources, int mixer, R* probabilities = nullptr) const {
+    if (sources.empty()) fail<shape_error>("depth bank: mixer {} has no sources", mixer);
     auto& tape = *sources[0].v.tape;
     const std::int64_t n = sources[0].v.rows(), d = sources[0].v.cols();
     const int m = int(sources.size());
@@ -128,6 +131,7 @@ template <class Device, class R> class DepthBank {
   };
   struct State {
     std::unordered_map<int, Source> published; // by the value's place on the tape
+    std::int64_t tokens = -1;                // N; no source yet
     std::vector<Reader> readers;             // by mixer
     std::vector<std::vector<int>> by_source; // mixers that have a gradient for the source
     std::vector<int>& consumers(int id) {

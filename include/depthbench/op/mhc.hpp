@@ -56,6 +56,9 @@ Var<Device, R> mhc_coefficients(const MhcParameters<Device, R>& p, Var<Device, R
   const std::int64_t tokens = x.rows(), nd = x.cols(), count = std::int64_t(o.n) * o.n + 2 * o.n;
   check_shape("mhc_coefficients", "phi", p.phi.shape(), {nd, count});
   check_shape("mhc_coefficients", "b", p.bias.shape(), {count});
+  for (const auto& [name, alpha] : {std::pair{"alpha_pre", p.alpha_pre}, {"alpha_post", p.alpha_post}, {"alpha_res", p.alpha_res}})
+    check_shape("mhc_coefficients", name, alpha.shape(), {});
+  check_shape("mhc_coefficients", "squares", squares.shape(), {tokens, 1});
   auto z = tape.make({count, tokens}), c = tape.make({count, tokens});
   tape.device().gemm(GemmArgs<R>{Op::Transpose, Op::Transpose, count, tokens, nd, p.phi.value(), count, x.value(), nd}, R(0), z.out(), tokens);
   detail::with_n(o.n, [&]<int n>() {
@@ -97,9 +100,19 @@ Var<Device, R> mhc_coefficients(const MhcParameters<Device, R>& p, Var<Device, R
   return c;
 }
 
+namespace detail {
+// x (N, n d), c (n^2 + 2 n, N)
+template <class Device, class R> void check_mhc_streams(const char* op, Var<Device, R> x, Var<Device, R> c, int n) {
+  if (n < 1 || x.cols() % n != 0) fail<shape_error>("{}: x has shape {}, needs columns for {} streams", op, x.shape().text(), n);
+  check_shape(op, "c", c.shape(), {std::int64_t(n) * n + 2 * n, x.rows()});
+}
+}  // namespace detail
+
 // ---- reading and writing: fused for the numbers of streams that programs are compiled for, else step by step
 template <class Device, class R> Var<Device, R> mhc_read(Var<Device, R> x, Var<Device, R> c, Var<Device, R> gain, int n, double norm_eps) {
   const std::int64_t tokens = x.rows();
+  detail::check_mhc_streams("mhc_read", x, c, n);
+  check_shape("mhc_read", "gain", gain.shape(), {x.cols() / n});
   return detail::with_streams(
       n, [&]<int k>() { return apply<MhcRead<k>, Device, R>({norm_eps}, x.cols() / n, {gain}, {x, c})[0]; },
       [&] { return rms_norm(mix_streams(c, {0, 1, tokens, 0}, 1, x, n), gain, norm_eps); });
@@ -107,6 +120,8 @@ template <class Device, class R> Var<Device, R> mhc_read(Var<Device, R> x, Var<D
 template <class Device, class R>
 std::array<Var<Device, R>, 2> mhc_write(Var<Device, R> x, Var<Device, R> c, Var<Device, R> y, int n) {
   const std::int64_t tokens = x.rows();
+  detail::check_mhc_streams("mhc_write", x, c, n);
+  check_shape("mhc_write", "y", y.shape(), {tokens, x.cols() / n});
   return detail::with_streams(
       n, [&]<int k>() { return apply<MhcWrite<k>, Device, R>({}, y.cols(), {}, {x, c, y}); },
       [&]() -> std::array<Var<Device, R>, 2> {

@@ -13,6 +13,7 @@ namespace depthbench {
 
 namespace detail {
 template <class Device, class R> MixShape mix_shape(const char* op, Var<Device, R> c, MixLayout layout, int count, Var<Device, R> x, int n) {
+  if (n < 1) fail<shape_error>("{}: {} streams, needs 1 or more", op, n);
   const MixShape m{x.rows(), n, x.cols() / n, count, layout};
   if (x.cols() % n != 0 || m.at(m.tokens - 1, n - 1, count - 1) >= c.numel())
     fail<shape_error>("{}: c has shape {}, too few coefficients for {} streams of x {}", op, c.shape().text(), n, x.shape().text());
@@ -63,8 +64,10 @@ template <class Device, class R> Var<Device, R> write_streams(Var<Device, R> c, 
 template <class Device, class R>
 Var<Device, R> hyper_coefficients(Var<Device, R> z, Var<Device, R> scale, Var<Device, R> table) {
   auto& tape = *z.tape;
-  const std::int64_t n = table.rows(), w = table.cols(), tokens = z.rows() / n;
+  const std::int64_t n = table.rows(), w = table.cols(), tokens = n > 0 ? z.rows() / n : 0;
   check_shape("hyper_coefficients", "z", z.shape(), {tokens * n, w});
+  check_shape("hyper_coefficients", "scale", scale.shape(), {w});
+  check_shape("hyper_coefficients", "table", table.shape(), {n, w});
   auto c = tape.make({tokens, n * w});
   const double count = double(tokens * n * w);
   const auto timing = tape.device().timed(Section::elementwise, 3 * count, 2 * count * sizeof(R));  // tanh, *, +

@@ -39,11 +39,12 @@ void save_checkpoint(const std::filesystem::path& path, Parameters<Device, R>& p
   out.save(path);
 }
 
-// A whole number of a file's metadata.
-inline std::int64_t integer_note(const CheckpointNotes& notes, const std::string& key, const std::filesystem::path& path) {
+// A whole number of a file's metadata: Int is std::int64_t, or std::uint64_t for seeds.
+template <class Int = std::int64_t>
+Int integer_note(const CheckpointNotes& notes, const std::string& key, const std::filesystem::path& path) {
   const auto it = notes.find(key);
   if (it == notes.end()) fail<format_error>("{}: has no {} in its metadata, needs it to resume", path.string(), key);
-  std::int64_t v = 0;
+  Int v = 0;
   const auto [end, problem] = std::from_chars(it->second.data(), it->second.data() + it->second.size(), v);
   if (problem != std::errc{} || end != it->second.data() + it->second.size() || v < 0)
     fail<format_error>("{}: {} is '{}' in its metadata, needs a whole number of 0 or more", path.string(), key, it->second);

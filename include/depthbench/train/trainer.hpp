@@ -83,14 +83,14 @@ template <class Device, class R> class Trainer {
   // Goes on exactly where save() was called. Throws if the file is of a run with other seeds or another length.
   CheckpointNotes resume(const std::filesystem::path& path) {
     const auto notes = load_checkpoint(path, model_->parameters(), &adamw_);
-    const auto same = [&](const char* key, std::int64_t now) {
-      if (const auto then = integer_note(notes, key, path); then != now)
+    const auto same = [&]<class Int>(const char* key, Int now) {
+      if (const auto then = integer_note<Int>(notes, key, path); then != now)
         fail<config_error>("resume: {} is {} in {} and {} now", key, then, path.string(), now);
     };
     same("train.total_steps", total_);
-    same("train.seed", std::int64_t(config_.seed));
-    same("train.data_seed", std::int64_t(config_.data_seed));
-    cursor_ = std::uint64_t(integer_note(notes, "train.cursor", path));
+    same("train.seed", config_.seed);
+    same("train.data_seed", config_.data_seed);
+    cursor_ = integer_note<std::uint64_t>(notes, "train.cursor", path);
     return notes;
   }
 
