@@ -22,7 +22,7 @@ struct Measured {
 
 Measured measure(const std::string& design, const ModelConfig& c, const BenchOptions& o) {
   Cpu cpu(o.threads);
-  cpu.set_products(o.bf16 ? Products::bf16 : Products::fp32);
+  cpu.set_products(products_of(o));
   Transformer<Cpu, float> model(cpu, c, Designs<Cpu, float>().make(design));
   model.initialize(0);
   Adamw<Cpu, float> adamw(model.parameters(), {});
@@ -84,7 +84,7 @@ int bench_account(const BenchOptions& o) {
                           .ffn_hidden = ModelConfig::default_ffn(d)};
       const Cost cost = engine.account(
           design, {}, c,
-          {.seq_len = o.seq_len, .batch = o.batch, .threads = threads, .bf16_products = o.bf16});
+          {.seq_len = o.seq_len, .batch = o.batch, .threads = threads, .bf16_products = products_of(o) == Products::bf16});
       const double predicted = o.recompute ? cost.memory.peak_recompute : cost.memory.peak;
       const Measured m = measure(design, c, o);
       const double off = m.peak / predicted - 1;

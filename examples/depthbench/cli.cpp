@@ -88,6 +88,12 @@ int dispatch(int argc, char** argv, const AddDesigns& add) {
   r->add_option("--out", report.out, "folder of the report, by default report");
   r->add_flag("--published", report.published, "also the 400M losses that the paper reports, marked as such");
 
+  TeachArgs teach;
+  auto* w = app.add_subcommand("teach", "a page with the designs side by side: equation, wiring, code, cost, and what trained models look like");
+  w->add_option("runs", teach.runs, "run folders, or folders that hold some");
+  w->add_option("--sources", teach.sources, "folder of the designs' headers")->capture_default_str();
+  w->add_option("--out", teach.out, "the page, by default designs.html");
+
   TaskArgs task;
   auto* k = app.add_subcommand("task", "train a grid of models on k-hop induction, a task of known depth");
   k->add_option("settings", task.settings, settings_help);
@@ -196,6 +202,7 @@ int dispatch(int argc, char** argv, const AddDesigns& add) {
   if (e->parsed()) return eval_command(engine, eval);
   if (y->parsed()) return analyze_command(engine, analyze);
   if (r->parsed()) return report_command(engine, report);
+  if (w->parsed()) return teach_command(engine, teach);
   if (k->parsed()) return task_command(engine, task);
   if (a->parsed()) return account_command(engine, account);
   if (h->parsed()) return shapes_command(engine, shapes);

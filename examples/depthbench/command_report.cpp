@@ -1,63 +1,21 @@
 // depthbench report: one page over any runs, wherever they lie, with what analyze found in them.
-#include <algorithm>
-
 #include "commands.hpp"
 #include "report.hpp"
-#include "run_folder.hpp"
-#include "sweep_grid.hpp"
+#include "run_set.hpp"
 
 namespace depthbench::app {
-namespace {
 
 namespace fs = std::filesystem;
 
-// A run's own folder, or one that holds runs at any depth.
-void find_runs(const fs::path& path, std::vector<fs::path>& runs) {
-  if (fs::exists(path / "config.toml")) {
-    runs.push_back(path);
-    return;
-  }
-  std::vector<fs::path> inside;
-  for (const auto& entry : fs::directory_iterator(path)) if (entry.is_directory() && !entry.is_symlink()) inside.push_back(entry.path());
-  std::sort(inside.begin(), inside.end());
-  for (const auto& folder : inside) find_runs(folder, runs);
-}
-
-}  // namespace
-
 int report_command(const Engine& engine, const ReportArgs& args) {
-  std::vector<fs::path> folders;
-  for (const auto& run : args.runs) {
-    if (!fs::is_directory(run)) fail<file_error>("report: there is no folder {}", run);
-    const std::size_t before = folders.size();
-    find_runs(run, folders);
-    if (folders.size() == before) fail<file_error>("report: {} holds no run (a folder with config.toml)", run);
-  }
-  std::vector<GridRun> grid;
-  ReportFacts facts;
-  for (const auto& folder : folders) {
-    GridRun run{folder.lexically_normal().filename().string(), read_run_config(folder / "config.toml"), {}, 0};
-    if (run.name.empty()) run.name = folder.lexically_normal().parent_path().filename().string();
-    run.parameters = engine.count(run.config);
-    if (const auto s = read_summary(folder / "summary.json")) {
-      run.steps = s->total_steps;
-      if (facts.unigram_entropy == 0) facts.unigram_entropy = s->unigram_entropy;
-    }
-    const auto& data = run.config.data.text.empty() ? run.config.data.tokens : run.config.data.text;
-    const std::string name = fs::path(data).filename().string();
-    if (facts.described.find(name) == std::string::npos) facts.described += (facts.described.empty() ? "Text: " : ", ") + name;
-    facts.by_document = facts.by_document || run.config.data.validation == "documents";
-    grid.push_back(std::move(run));
-  }
-  std::size_t next = 0;
-  const Results results = collect_results(grid, [&](const GridRun&) { return folders[next++]; });
+  RunSet set = find_run_set(engine, args.runs);
   const fs::path out = args.out.empty() ? fs::path("report") : fs::path(args.out);
   std::error_code code;
   fs::create_directories(out, code);
   if (!fs::is_directory(out)) fail<file_error>("report: the folder {} cannot be made: {}", out.string(), code.message());
-  facts.published = args.published;
-  write_report(results, facts, out);
-  fmt::print("{} runs\nreport: {}\n", grid.size(), (out / "index.html").string());
+  set.facts.published = args.published;
+  write_report(set.results, set.facts, out);
+  fmt::print("{} runs\nreport: {}\n", set.grid.size(), (out / "index.html").string());
   return 0;
 }
 

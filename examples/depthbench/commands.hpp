@@ -47,6 +47,10 @@ struct TaskArgs {
   KHop task{4, 8, 64};
   int tests = 256;  // samples a number of hops
 };
+struct TeachArgs {
+  std::vector<std::string> runs;  // as for report; none: no analyses are shown
+  std::string sources = "include/depthbench/residual", out;
+};
 struct InfoArgs {
   std::string target;  // empty: about the program
   bool json = false;
@@ -75,6 +79,7 @@ int eval_command(const Engine& engine, const EvalArgs& args);
 int analyze_command(const Engine& engine, const AnalyzeArgs& args);
 int report_command(const Engine& engine, const ReportArgs& args);
 int task_command(const Engine& engine, const TaskArgs& args);
+int teach_command(const Engine& engine, const TeachArgs& args);
 int info_command(const Engine& engine, const InfoArgs& args);
 int account_command(const Engine& engine, const AccountArgs& args);
 int shapes_command(const Engine& engine, const ShapesArgs& args);

@@ -219,6 +219,24 @@ std::string summary_table(const std::vector<Analyzed>& runs) {
 
 }  // namespace
 
+std::string depth_multiples(const Results& results, const std::string& design) {
+  const auto runs = analyzed_runs(results);
+  const auto deepest = std::find_if(runs.rbegin(), runs.rend(), [&](const Analyzed& a) { return a.design == design; });
+  if (deepest == runs.rend()) return "";
+  std::string panels;
+  for (const auto& m : maps) {
+    std::vector<double> all, sizes;
+    for (const auto& r : runs) if (const auto* t = r.table(m.analysis, m.table)) for (const double v : t->values) all.push_back(std::fabs(v));
+    const auto* t = deepest->table(m.analysis, m.table);
+    if (!t) continue;
+    for (const double v : t->values) sizes.push_back(std::fabs(v));
+    panels += fmt::format("<figure><figcaption>{}</figcaption>{}</figure>", m.title, heatmap_svg({m.title, t->rows, t->cols, sizes, 0, quantile(all, 0.99), m.x, m.y}));
+  }
+  if (panels.empty()) return "";
+  return fmt::format("<p class=\"soft small\">A trained model, {}; light is large, scales are those of all designs.</p><div class=\"multiples\">{}</div>\n",
+                     deepest->shape(), panels);
+}
+
 std::string depth_sections(const Results& results) {
   const auto runs = analyzed_runs(results);
   if (runs.empty()) return "";

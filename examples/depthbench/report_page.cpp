@@ -129,6 +129,15 @@ std::string reproduce(const Results& results) {
 
 }  // namespace
 
+std::string page_of(const std::string& title, const std::string& body, const std::string& more_style) {
+  return fmt::format(
+      "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" "
+      "content=\"width=device-width,initial-scale=1\">"
+      "<meta name=\"color-scheme\" content=\"light dark\"><title>{}</title>\n<style>{}{}{}a{{color:var(--c0)}}</style></head>\n<body><main>\n{}"
+      "</main></body></html>\n",
+      escape_html(title), chart_style(), style, more_style, body);
+}
+
 std::string report_page(const Results& results, const ReportFacts& facts, const Pictures& pictures) {
   std::set<std::pair<int, int>> shapes;
   std::int64_t most = 0;
@@ -193,13 +202,7 @@ std::string report_page(const Results& results, const ReportFacts& facts, const 
   b += "<h2>Do it again</h2>\n<p class=\"soft\">The same seeds give the same bits on the same machine, with "
        "any number of threads.</p>\n" +
        reproduce(results);
-  return fmt::format(
-      "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" "
-      "content=\"width=device-width,initial-scale=1\">"
-      "<meta name=\"color-scheme\" content=\"light dark\"><title>DepthBench: depth against "
-      "width</title>\n<style>{}{}a{{color:var(--c0)}}</style></head>\n<body><main>\n{}</main></body></"
-      "html>\n",
-      chart_style(), style, b);
+  return page_of("DepthBench: depth against width", b);
 }
 
 }  // namespace depthbench::app

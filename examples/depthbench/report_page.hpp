@@ -19,6 +19,8 @@ struct Pictures {
   std::string aspect, rates, published;                     // empty: there is none
   std::vector<std::pair<std::string, std::string>> curves;  // "L = 4, d = 64", picture
 };
+// A whole page around `body`.
+std::string page_of(const std::string& title, const std::string& body, const std::string& more_style = {});
 std::string report_page(const Results& results, const ReportFacts& facts, const Pictures& pictures);
 
 }  // namespace depthbench::app
