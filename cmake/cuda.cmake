@@ -43,7 +43,7 @@ function(depthbench_add_cuda_object target source)
     set(code -arch=$<IF:$<BOOL:${depthbench_driver}>,native,sm_90>)
   endif()
   add_custom_command(OUTPUT ${object}
-    COMMAND ${CUDAToolkit_NVCC_EXECUTABLE} -std=c++20 -O3 ${code} -ccbin ${CMAKE_CXX_COMPILER}
+    COMMAND ${CUDAToolkit_NVCC_EXECUTABLE} -std=c++20 -O3 -diag-suppress=177 ${code} -ccbin ${CMAKE_CXX_COMPILER}
       "-I$<JOIN:$<TARGET_PROPERTY:${target},INCLUDE_DIRECTORIES>,;-I>" "-D$<JOIN:$<TARGET_PROPERTY:${target},COMPILE_DEFINITIONS>,;-D>"
       "$<$<BOOL:${DEPTHBENCH_NATIVE}>:-Xcompiler=-march=native>" -Xcompiler=-Wno-psabi -MD -MF ${object}.d -c ${source} -o ${object}
     DEPENDS ${source} DEPFILE ${object}.d COMMAND_EXPAND_LISTS VERBATIM COMMENT "nvcc ${name}.cu")

@@ -3,7 +3,7 @@
 //   CudaDevice gpu(0);   Transformer<CudaDevice, float> model(gpu, ...);
 // Memory is the device's own, in slabs that are kept (core/memory.hpp): a block that is released may be handed out at once,
 // since whoever gets it is later on the stream. A warm step allocates nothing and repeats its addresses.
-// Widths are whole 128-bit accesses: d, the head's width and the hidden width of the FFN are multiples of 16 bytes.
+// Rows are whole 128-bit accesses: d is a multiple of 16 bytes (checked at each launch).
 // The number of teams is fixed, so sums have the same bits on GPUs of any size.
 #pragma once
 #include <cstring>
