@@ -5,7 +5,6 @@
 
 #include "account.hpp"
 #include "depthbench/io/atomic_file.hpp"
-#include "svg.hpp"
 
 namespace depthbench::app {
 namespace {
@@ -41,10 +40,9 @@ constexpr Picture pictures[] = {
 
 }  // namespace
 
-std::vector<std::string> write_account_pictures(const std::vector<Account>& accounts,
-                                                const std::string& folder) {
-  std::filesystem::create_directories(folder);
-  std::vector<std::string> designs, written;
+std::vector<std::pair<std::string, Chart>> account_charts(const std::vector<Account>& accounts) {
+  std::vector<std::string> designs;
+  std::vector<std::pair<std::string, Chart>> charts;
   for (const Account& a : accounts)
     if (std::find(designs.begin(), designs.end(), a.design) == designs.end()) designs.push_back(a.design);
   for (const Picture& picture : pictures) {
@@ -79,9 +77,19 @@ std::vector<std::string> write_account_pictures(const std::vector<Account>& acco
       for (const double tick : {0.01, 0.1, 1., 10., 100.})
         if (tick >= chart.y.low && tick <= chart.y.high) chart.y.ticks.push_back(tick);
     }
-    write_file_atomically(std::filesystem::path(folder) / picture.file,
+    charts.emplace_back(picture.file, std::move(chart));
+  }
+  return charts;
+}
+
+std::vector<std::string> write_account_pictures(const std::vector<Account>& accounts,
+                                                const std::string& folder) {
+  std::filesystem::create_directories(folder);
+  std::vector<std::string> written;
+  for (const auto& [file, chart] : account_charts(accounts)) {
+    write_file_atomically(std::filesystem::path(folder) / file,
                           [&](AtomicFile& f) { f.write(chart_svg_file(chart)); });
-    written.push_back(picture.file);
+    written.push_back(file);
   }
   return written;
 }

@@ -1,4 +1,5 @@
 // depthbench sweep: the runs of a grid one after the other, then a report.
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <set>
@@ -83,6 +84,28 @@ void print_results(const Results& results) {
   }
 }
 
+// What every design costs at every shape of the grid; nothing where there is one shape only.
+std::vector<Account> accounts_of(const Engine& engine, const std::vector<GridRun>& grid,
+                                 const Results& results) {
+  std::set<std::pair<int, int>> shapes;
+  for (const GridRun& run : grid) shapes.insert({run.config.model.n_layers, run.config.model.d_model});
+  std::vector<Account> accounts;
+  const auto counted = engine.counted_designs();
+  if (shapes.size() < 2) return accounts;
+  for (const auto& design : results.designs) {
+    if (std::find(counted.begin(), counted.end(), design) == counted.end()) continue;
+    std::set<std::pair<int, int>> seen;
+    for (const GridRun& run : grid) {
+      const RunConfig& c = run.config;
+      if (c.design != design || !seen.insert({c.model.n_layers, c.model.d_model}).second) continue;
+      const CountOptions how{.seq_len = c.train.seq_len,
+                             .batch = std::min(c.train.micro_batch, c.train.windows())};
+      accounts.push_back({design, c.options, engine.account(design, c.options, c.model, how)});
+    }
+  }
+  return accounts;
+}
+
 }  // namespace
 
 int sweep_command(const Engine& engine, const SweepArgs& args) {
@@ -97,6 +120,7 @@ int sweep_command(const Engine& engine, const SweepArgs& args) {
     return 0;
   }
 
+  const std::vector<Account> accounts = accounts_of(engine, grid, results);
   const StopRequests stop;
   fs::create_directories(out / "runs");
   fmt::print("{}\nunigram entropy of the held-out part {:.4f} nats; {} threads, products by {}, {}\n",
@@ -124,7 +148,7 @@ int sweep_command(const Engine& engine, const SweepArgs& args) {
     const Summary s = train_run(engine, *data, run.config, folder, anew ? Start::anew : Start::resume, stop,
                                 {label, 0, left, false});
     results = collect_results(grid, out);
-    write_report(results, *data, config, out);
+    write_report(results, *data, config, accounts, out);
     if (s.status == Status::interrupted) {
       fmt::print("{}interrupted after step {} of {}; the same command goes on\n", label, s.steps,
                  s.total_steps);
@@ -139,7 +163,7 @@ int sweep_command(const Engine& engine, const SweepArgs& args) {
                  now.left > 0 ? fmt::format("  (left: about {})", time_text(now.left / now.rate())) : "");
     std::fflush(stdout);
   }
-  write_report(results, *data, config, out);
+  write_report(results, *data, config, accounts, out);
   print_results(results);
   for (const auto& w : results.warnings) fmt::print("warning: {}\n", w);
   fmt::print("report: {}\n", (out / "index.html").string());

@@ -132,7 +132,7 @@ Chart rate_chart(const Results& results) {
 }  // namespace
 
 void write_report(const Results& results, const Data& data, const RunConfig& config,
-                  const std::filesystem::path& out) {
+                  const std::vector<Account>& accounts, const std::filesystem::path& out) {
   const auto write = [&](const char* name, const std::string& text) {
     write_file_atomically(out / name, [&](AtomicFile& f) { f.write(text); });
   };
@@ -147,6 +147,8 @@ void write_report(const Results& results, const Data& data, const RunConfig& con
     if (rates.size() > 1) pictures.rates = chart_svg(rate_chart(results));
     write("loss_by_aspect_ratio.svg", chart_svg_file(main));
   }
+  for (const auto& [file, chart] : account_charts(accounts))
+    pictures.costs.emplace_back(chart.title, chart_svg(chart));
   write("results.csv", results_csv(results));
   write("results.json", results_json(results));
   write("index.html", report_page(results, data, config, pictures, out));

@@ -5,12 +5,14 @@
 #pragma once
 #include <filesystem>
 
+#include "account.hpp"
 #include "data.hpp"
 #include "results.hpp"
 
 namespace depthbench::app {
 
+// accounts: what the designs cost at the shapes, in the order of results.designs
 void write_report(const Results& results, const Data& data, const RunConfig& config,
-                  const std::filesystem::path& out);
+                  const std::vector<Account>& accounts, const std::filesystem::path& out);
 
 }  // namespace depthbench::app
