@@ -147,8 +147,12 @@ void write_report(const Results& results, const Data& data, const RunConfig& con
     if (rates.size() > 1) pictures.rates = chart_svg(rate_chart(results));
     write("loss_by_aspect_ratio.svg", chart_svg_file(main));
   }
-  for (const auto& [file, chart] : account_charts(accounts))
+  for (auto& [file, chart] : account_charts(accounts)) {
+    chart.width = 400;
+    chart.height = 280;
+    chart.legend = false;
     pictures.costs.emplace_back(chart.title, chart_svg(chart));
+  }
   write("results.csv", results_csv(results));
   write("results.json", results_json(results));
   write("index.html", report_page(results, data, config, pictures, out));

@@ -170,8 +170,11 @@ std::string report_page(const Results& results, const Data& data, const RunConfi
       b += fmt::format("<h2>Learning rates</h2>\n<figure class=\"wide\">{}</figure>\n", pictures.rates);
   }
   if (!pictures.costs.empty()) {
-    b += "<h2>Cost against aspect ratio</h2>\n<p class=\"soft\">Counted by running the models without data, not "
-         "measured: one sequence, the memory of one micro-batch.</p>\n<div class=\"panels\">";
+    b += "<h2>Cost against aspect ratio</h2>\n<p class=\"soft\">Counted by running the models without data, "
+         "not "
+         "measured: one sequence, the memory of one micro-batch. ";
+    for (const auto& design : results.designs) b += dot(results, design) + "&ensp;";
+    b += "</p>\n<div class=\"panels\">";
     for (const auto& [name, picture] : pictures.costs)
       b += fmt::format("<figure><figcaption>{}</figcaption>{}</figure>\n", escape_html(name), picture);
     b += "</div>\n";
