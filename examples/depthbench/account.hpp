@@ -7,6 +7,7 @@
 
 #include "depthbench/account/cost.hpp"
 #include "depthbench/account/machines.hpp"
+#include "svg.hpp"
 
 namespace depthbench::app {
 
@@ -39,7 +40,10 @@ std::string account_text(const Account& account, const Pricing& pricing);  // on
 std::string account_table(const std::vector<Account>& accounts, const Pricing& pricing);
 std::string account_notes();  // what is counted
 
-// Writes flops.svg, attention_share.svg, kv_cache.svg, residual.svg, memory.svg, memory_recompute.svg; returns their names.
+// Against the aspect ratio, one line a design, with the name of its file: flops.svg, attention_share.svg, kv_cache.svg,
+// residual.svg, memory.svg, memory_recompute.svg.
+std::vector<std::pair<std::string, Chart>> account_charts(const std::vector<Account>& accounts);
+// Writes them into a folder; returns the names.
 std::vector<std::string> write_account_pictures(const std::vector<Account>& accounts,
                                                 const std::string& folder);
 

@@ -14,7 +14,7 @@ int report_command(const Engine& engine, const ReportArgs& args) {
   fs::create_directories(out, code);
   if (!fs::is_directory(out)) fail<file_error>("report: the folder {} cannot be made: {}", out.string(), code.message());
   set.facts.published = args.published;
-  write_report(set.results, set.facts, out);
+  write_report(set.results, set.facts, accounts_of(engine, set.grid, set.results), out);
   fmt::print("{} runs\nreport: {}\n", set.grid.size(), (out / "index.html").string());
   return 0;
 }

@@ -1,4 +1,5 @@
 // depthbench sweep: the runs of a grid one after the other, then a report.
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <set>
@@ -8,6 +9,7 @@
 #include "plan.hpp"
 #include "progress.hpp"
 #include "report.hpp"
+#include "run_set.hpp"
 #include "results.hpp"
 #include "train.hpp"
 #include "words.hpp"
@@ -97,6 +99,7 @@ int sweep_command(const Engine& engine, const SweepArgs& args) {
     return 0;
   }
 
+  const std::vector<Account> accounts = accounts_of(engine, grid, results);
   const StopRequests stop;
   const ReportFacts facts{data->described, data->unigram_entropy, config.data.validation == "documents", false};
   fs::create_directories(out / "runs");
@@ -125,7 +128,7 @@ int sweep_command(const Engine& engine, const SweepArgs& args) {
     const Summary s = train_run(engine, *data, run.config, folder, anew ? Start::anew : Start::resume, stop,
                                 {label, 0, left, false});
     results = collect_results(grid, out);
-    write_report(results, facts, out);
+    write_report(results, facts, accounts, out);
     if (s.status == Status::interrupted) {
       fmt::print("{}interrupted after step {} of {}; the same command goes on\n", label, s.steps,
                  s.total_steps);
@@ -140,7 +143,7 @@ int sweep_command(const Engine& engine, const SweepArgs& args) {
                  now.left > 0 ? fmt::format("  (left: about {})", time_text(now.left / now.rate())) : "");
     std::fflush(stdout);
   }
-  write_report(results, facts, out);
+  write_report(results, facts, accounts, out);
   print_results(results);
   for (const auto& w : results.warnings) fmt::print("warning: {}\n", w);
   fmt::print("report: {}\n", (out / "index.html").string());

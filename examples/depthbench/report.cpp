@@ -160,7 +160,8 @@ Chart published_chart(const Results& results) {
 
 }  // namespace
 
-void write_report(const Results& results, const ReportFacts& facts, const std::filesystem::path& out) {
+void write_report(const Results& results, const ReportFacts& facts, const std::vector<Account>& accounts,
+                  const std::filesystem::path& out) {
   const auto write = [&](const char* name, const std::string& text) {
     write_file_atomically(out / name, [&](AtomicFile& f) { f.write(text); });
   };
@@ -176,6 +177,12 @@ void write_report(const Results& results, const ReportFacts& facts, const std::f
     write("loss_by_aspect_ratio.svg", chart_svg_file(main));
   }
   if (facts.published) pictures.published = chart_svg(published_chart(results));
+  for (auto& [file, chart] : account_charts(accounts)) {
+    chart.width = 400;
+    chart.height = 280;
+    chart.legend = false;
+    pictures.costs.emplace_back(chart.title, chart_svg(chart));
+  }
   write("results.csv", results_csv(results));
   write("results.json", results_json(results));
   write("index.html", report_page(results, facts, pictures));

@@ -5,10 +5,13 @@
 #pragma once
 #include <filesystem>
 
+#include "account.hpp"
 #include "report_page.hpp"
 
 namespace depthbench::app {
 
-void write_report(const Results& results, const ReportFacts& facts, const std::filesystem::path& out);
+// accounts: what the designs cost at the shapes, in the order of results.designs
+void write_report(const Results& results, const ReportFacts& facts, const std::vector<Account>& accounts,
+                  const std::filesystem::path& out);
 
 }  // namespace depthbench::app

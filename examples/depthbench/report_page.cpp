@@ -194,6 +194,16 @@ std::string report_page(const Results& results, const ReportFacts& facts, const 
     }
     b += fmt::format("</p>\n<figure class=\"wide\">{}</figure>\n", pictures.published);
   }
+  if (!pictures.costs.empty()) {
+    b += "<h2>Cost against aspect ratio</h2>\n<p class=\"soft\">Counted by running the models without data, "
+         "not "
+         "measured: one sequence, the memory of one micro-batch. ";
+    for (const auto& design : results.designs) b += dot(results, design) + "&ensp;";
+    b += "</p>\n<div class=\"panels\">";
+    for (const auto& [name, picture] : pictures.costs)
+      b += fmt::format("<figure><figcaption>{}</figcaption>{}</figure>\n", escape_html(name), picture);
+    b += "</div>\n";
+  }
   b += fmt::format(
       "<h2>All runs</h2>\n<p class=\"soft\">Bold: the best rate of the design. Train loss is the mean over "
       "the last 5 % of the steps; validation is {}. Also as "

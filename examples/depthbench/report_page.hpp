@@ -18,6 +18,7 @@ struct ReportFacts {  // what the runs share
 struct Pictures {
   std::string aspect, rates, published;                     // empty: there is none
   std::vector<std::pair<std::string, std::string>> curves;  // "L = 4, d = 64", picture
+  std::vector<std::pair<std::string, std::string>> costs;   // "FLOPs against aspect ratio", picture
 };
 // A whole page around `body`.
 std::string page_of(const std::string& title, const std::string& body, const std::string& more_style = {});

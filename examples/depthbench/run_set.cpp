@@ -1,6 +1,7 @@
 #include "run_set.hpp"
 
 #include <algorithm>
+#include <set>
 
 #include "run_folder.hpp"
 
@@ -49,6 +50,27 @@ RunSet find_run_set(const Engine& engine, const std::vector<std::string>& paths)
   std::size_t next = 0;
   results = collect_results(grid, [&](const GridRun&) { return folders[next++]; });
   return set;
+}
+
+std::vector<Account> accounts_of(const Engine& engine, const std::vector<GridRun>& grid,
+                                 const Results& results) {
+  std::set<std::pair<int, int>> shapes;
+  for (const GridRun& run : grid) shapes.insert({run.config.model.n_layers, run.config.model.d_model});
+  std::vector<Account> accounts;
+  const auto counted = engine.counted_designs();
+  if (shapes.size() < 2) return accounts;
+  for (const auto& design : results.designs) {
+    if (std::find(counted.begin(), counted.end(), design) == counted.end()) continue;
+    std::set<std::pair<int, int>> seen;
+    for (const GridRun& run : grid) {
+      const RunConfig& c = run.config;
+      if (c.design != design || !seen.insert({c.model.n_layers, c.model.d_model}).second) continue;
+      const CountOptions how{.seq_len = c.train.seq_len,
+                             .batch = std::min(c.train.micro_batch, c.train.windows())};
+      accounts.push_back({design, c.options, engine.account(design, c.options, c.model, how)});
+    }
+  }
+  return accounts;
 }
 
 }  // namespace depthbench::app

@@ -103,7 +103,7 @@ TEST_CASE("app: account and shapes refuse bad input in one line, exit 2") {
       {account({"--design", "hc", "--option", "n_streams=two"}), "needs a number"},
       {account({"--tier", "4m"}), "there is no tier 4m; there are 200m"},
       {account({"--device", "abacus"}), "there is no device abacus; there are h200, a100, laptop, measured"},
-      {{"shapes", "--budget", "10M"}, "too few"},
+      {{"shapes", "--budget", "1M"}, "too few"},
       {{"shapes", "--budget", "-4"}, "needs 1 parameter or more"},
       {{"shapes", "--budget", "1e30"}, "2^63"},
       {{"shapes", "--budget", "plenty"}, "needs a number, e.g. 400M"},

@@ -5,7 +5,7 @@
 //   x (N, d)    LN_k LayerNorm (mean subtracted) with gain (d), no bias.   The branch reads the raw stream.
 //   at initialisation this is   no Pre-LN: W_v, W_out, W1, W2, W3 start at beta = (8 L)^(-1/4) times the common std.
 //   reduces to   Post-LN when alpha = beta = 1.
-//   cost per token and sublayer   parameters d; FLOPs 10 d; elements moved forward 3 d, saved 2 d.
+//   cost per token and sublayer   parameters d; FLOPs 9 d; elements moved forward 3 d, saved 2 d.
 //   source: OLMo-core block `deepnorm`.   Departs from the paper: the last norm stays, as RMSNorm; normal initial values.
 //   dead at initialisation: nothing.
 #pragma once

@@ -5,7 +5,7 @@
 //   x (N, d)    N_k RMSNorm with gain (d)    s_i a constant; not on the last norm
 //   at initialisation this is   Pre-LN with the gains of block i at s_i.
 //   reduces to   Pre-LN when L = 1.
-//   cost per token and sublayer   parameters d; FLOPs 7 d; elements moved forward 4 d, saved 2 d.
+//   cost per token and sublayer   parameters d; FLOPs 6 d; elements moved forward 4 d, saved 2 d.
 //   source: OLMo-core block `default_scaled`.   Departs from the paper: RMSNorm in place of LayerNorm.
 //   dead at initialisation: nothing.
 #pragma once

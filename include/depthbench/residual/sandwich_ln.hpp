@@ -5,7 +5,7 @@
 //   x (N, d)    N_k, N'_k RMSNorm with gain (d)
 //   at initialisation this is   Pre-LN with every update scaled to root mean square 1.
 //   invariant: the update does not change when the branch's output projection is scaled (eps aside).
-//   cost per token and sublayer   parameters 2 d; FLOPs 11 d; elements moved forward 4 d, saved 2 d.
+//   cost per token and sublayer   parameters 2 d; FLOPs 10 d; elements moved forward 4 d, saved 2 d.
 //   source: OLMo-core block `peri_norm`.   Departs from the paper: no norm of the embedding.
 //   dead at initialisation: nothing.
 #pragma once
