@@ -47,7 +47,7 @@ function(depthbench_add_cuda_object target source)
       "-I$<JOIN:$<TARGET_PROPERTY:${target},INCLUDE_DIRECTORIES>,;-I>" "-D$<JOIN:$<TARGET_PROPERTY:${target},COMPILE_DEFINITIONS>,;-D>"
       "$<$<BOOL:${DEPTHBENCH_NATIVE}>:-Xcompiler=-march=native>" -Xcompiler=-Wno-psabi -MD -MF ${object}.d -c ${source} -o ${object}
     DEPENDS ${source} DEPFILE ${object}.d COMMAND_EXPAND_LISTS VERBATIM COMMENT "nvcc ${name}.cu")
-  target_sources(${target} PRIVATE ${object})
-  set_source_files_properties(${object} PROPERTIES EXTERNAL_OBJECT TRUE GENERATED TRUE)
-  target_link_libraries(${target} PUBLIC CUDA::cudart_static CUDA::cublasLt)
+  add_custom_target(${target}_${name} DEPENDS ${object})
+  add_dependencies(${target} ${target}_${name})
+  target_link_libraries(${target} PUBLIC ${object} CUDA::cudart_static CUDA::cublasLt)  # to whoever links the target
 endfunction()

@@ -36,8 +36,10 @@ TEST_CASE("emulated: every design agrees with the serial team, forward and backw
   for (const auto& design : Designs<Cpu, R>().list()) {
     CAPTURE(design);
     CHECK(difference(narrow, design, {}, Schedule::reverse) < 1e-11);
+#if !defined(__SANITIZE_ADDRESS__)  // which makes a fiber twenty times as dear
     CHECK(difference(ragged, design, {}, Schedule::shuffled) < 1e-11);
     CHECK(difference(wide, design) < 1e-11);
+#endif
   }
 }
 

@@ -104,7 +104,8 @@ template <int Warp> class FiberBlock {
     } catch (const std::exception& e) {
       start.block->problem(fmt::format("thread {} threw: {}", start.rank, e.what()));
     }
-    start.block->wait(start.rank, State::done, {});
+    start.block->lanes_[std::size_t(start.rank)].state = State::done;
+    start.block->fibers_[std::size_t(start.rank)].leave();
   }
   void wait(int rank, State state, std::source_location at) {
     Lane& lane = lanes_[std::size_t(rank)];
