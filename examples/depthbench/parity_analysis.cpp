@@ -57,7 +57,7 @@ std::string name_of_mixer(int k, int sublayers) {
   return k == sublayers ? "res" : fmt::format("blocks.{}.{}_res", k / 2, k % 2 == 0 ? "attn" : "mlp");
 }
 
-void compare_mixing(Comparison& c, const std::vector<DepthMix>& mixing, int sublayers, const Json& needs) {
+void compare_mixing(Comparison& c, const std::vector<MixerWeights>& mixing, int sublayers, const Json& needs) {
   if (mixing.size() != needs.size()) fail<format_error>("parity: {} mixers, the case has {}", mixing.size(), needs.size());
   for (std::size_t m = 0; m < mixing.size(); ++m) {
     const auto& mix = mixing[m];

@@ -13,14 +13,14 @@
 
 namespace depthbench {
 
-struct DepthMix {          // of one mixer
+struct MixerWeights {          // of one mixer
   int sublayer;            // the one it feeds; K: the read-out
   struct Source { int first, last; Estimate weight; };  // outputs first .. last, 0 the embedding
   std::vector<Source> sources;
 };
 struct PathWeights {
   Estimates weights;                // (K + 1, K + 1)
-  std::vector<DepthMix> mixing;     // of designs with mixers
+  std::vector<MixerWeights> mixing;     // of designs with mixers
 };
 
 namespace detail {
@@ -89,7 +89,7 @@ std::optional<PathWeights> path_weights(Transformer<Device, R>& model, Tape<Devi
     std::vector<double> value(tokens);
     known = known && detail::walk_joins(model, tape, sample, first, count, [&](int k, const Join& join) {
       if (join.streams == 0) {
-        auto& mix = std::size_t(k) < p.mixing.size() ? p.mixing[std::size_t(k)] : p.mixing.emplace_back(DepthMix{k, {}});
+        auto& mix = std::size_t(k) < p.mixing.size() ? p.mixing[std::size_t(k)] : p.mixing.emplace_back(MixerWeights{k, {}});
         for (std::size_t s = 0; s < join.sources.size(); ++s) {
           const auto& source = join.sources[s];
           for (int i = source.first; i <= source.last; ++i) detail::add_windows(p.weights(i, k), source.weight, T);
