@@ -36,13 +36,14 @@ std::optional<Found> read_found(const std::filesystem::path& file) {
   Found f;
   try {
     f.not_defined = j.value("not_defined", "");
-    for (const auto& [name, t] : j.value("tables", Json::object()).items()) {
+    const Json tables = j.value("tables", Json::object()), numbers = j.value("numbers", Json::object());
+    for (const auto& [name, t] : tables.items()) {
       Table table{t.at("rows"), t.at("cols"), numbers_of(t.at("values")), numbers_of(t.at("half_widths"))};
       if (table.rows < 1 || table.cols < 1 || table.values.size() != std::size_t(table.rows) * std::size_t(table.cols)) return std::nullopt;
       if (table.half_widths.size() != table.values.size()) table.half_widths.assign(table.values.size(), NAN);
       f.tables[name] = std::move(table);
     }
-    for (const auto& [name, x] : j.value("numbers", Json::object()).items()) f.numbers[name] = x.is_number() ? x.get<double>() : NAN;
+    for (const auto& [name, x] : numbers.items()) f.numbers[name] = x.is_number() ? x.get<double>() : NAN;
   } catch (const Json::exception&) {
     return std::nullopt;
   }

@@ -56,8 +56,9 @@ Var<Device, R> mhc_coefficients(const MhcParameters<Device, R>& p, Var<Device, R
   const std::int64_t tokens = x.rows(), nd = x.cols(), count = std::int64_t(o.n) * o.n + 2 * o.n;
   check_shape("mhc_coefficients", "phi", p.phi.shape(), {nd, count});
   check_shape("mhc_coefficients", "b", p.bias.shape(), {count});
-  for (const auto& [name, alpha] : {std::pair{"alpha_pre", p.alpha_pre}, {"alpha_post", p.alpha_post}, {"alpha_res", p.alpha_res}})
-    check_shape("mhc_coefficients", name, alpha.shape(), {});
+  check_shape("mhc_coefficients", "alpha_pre", p.alpha_pre.shape(), {});
+  check_shape("mhc_coefficients", "alpha_post", p.alpha_post.shape(), {});
+  check_shape("mhc_coefficients", "alpha_res", p.alpha_res.shape(), {});
   check_shape("mhc_coefficients", "squares", squares.shape(), {tokens, 1});
   auto z = tape.make({count, tokens}), c = tape.make({count, tokens});
   tape.device().gemm(GemmArgs<R>{Op::Transpose, Op::Transpose, count, tokens, nd, p.phi.value(), count, x.value(), nd}, R(0), z.out(), tokens);
