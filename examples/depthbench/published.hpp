@@ -2,12 +2,16 @@
 //   source: keyu-wang-2002/DepthBench-Website, read by its authors from figure 2 of arXiv 2609.32534; 400M parameters,
 //   n_layers 16 .. 70, FineWeb-Edu, validation loss in nats a token (by document, the published convention).
 #pragma once
+#include <algorithm>
 #include <array>
+#include <string>
+#include <vector>
+
+#include "depthbench/account/published_shapes.hpp"
 
 namespace depthbench::app {
 
 inline constexpr std::array<int, 7> published_layers{16, 20, 24, 28, 32, 42, 70};
-inline constexpr std::array<int, 7> published_widths{1216, 1120, 1024, 960, 896, 800, 640};
 struct PublishedLosses {
   const char* design;
   std::array<double, 7> loss;  // 0: not reported
@@ -24,5 +28,21 @@ inline constexpr PublishedLosses published_losses[] = {
     {"block_attn_res", {2.734, 2.716, 2.719, 2.726, 2.73, 0, 0}},
     {"moda", {2.753, 2.746, 2.764, 2.761, 2.78, 0, 0}},
 };
+
+// d / L of the 400M shape with so many blocks.
+inline double published_ratio(int layers) {
+  for (const ModelConfig& m : shapes_of_tier("400m")) if (m.n_layers == layers) return double(m.d_model) / layers;
+  fail<config_error>("published losses: no 400M shape has {} blocks", layers);
+}
+// Which colour a reported design has beside ours: that of the same design, if it is there; the others follow in their order.
+inline int published_color(const std::vector<std::string>& ours, const std::string& design) {
+  int color = int(ours.size());
+  for (const auto& p : published_losses) {
+    const auto at = std::find(ours.begin(), ours.end(), p.design);
+    if (design == p.design) return at == ours.end() ? color : int(at - ours.begin());
+    color += at == ours.end();
+  }
+  return color;
+}
 
 }  // namespace depthbench::app

@@ -136,13 +136,11 @@ Chart published_chart(const Results& results) {
   c.height = 360;
   double low = 1e300, high = -1e300, least = 1e300, most = 0;
   std::vector<double> ratios;
-  int color = int(results.designs.size());
   for (const auto& p : published_losses) {
-    const auto at = std::find(results.designs.begin(), results.designs.end(), p.design);
-    ChartSeries s{p.design, (at == results.designs.end() ? color++ : int(at - results.designs.begin())) % chart_colors, {}, true};
+    ChartSeries s{p.design, published_color(results.designs, p.design) % chart_colors, {}, true};
     for (std::size_t i = 0; i < p.loss.size(); ++i) {
       if (p.loss[i] == 0) continue;
-      const double ratio = double(published_widths[i]) / published_layers[i];
+      const double ratio = published_ratio(published_layers[i]);
       s.points.push_back({ratio, p.loss[i], 0, 0, fmt::format("{}, L = {}: {} as reported", p.design, published_layers[i], p.loss[i])});
       low = std::min(low, p.loss[i]);
       high = std::max(high, p.loss[i]);
@@ -151,7 +149,7 @@ Chart published_chart(const Results& results) {
     }
     c.series.push_back(std::move(s));
   }
-  for (std::size_t i = 0; i < published_layers.size(); ++i) ratios.push_back(double(published_widths[i]) / published_layers[i]);
+  for (const int layers : published_layers) ratios.push_back(published_ratio(layers));
   c.legend = false;
   c.x = {"d / L", least / 1.15, most * 1.15, true, ratios};
   c.y = fitted_axis("reported validation loss, nats a token", low, high, 0.1);

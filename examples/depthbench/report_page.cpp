@@ -187,11 +187,8 @@ std::string report_page(const Results& results, const ReportFacts& facts, const 
   if (!pictures.published.empty()) {
     b += "<h2>Reported elsewhere</h2>\n<p class=\"soft\">Losses of 400M models as their authors report them (arXiv 2609.32534, figure 2; other data, size "
          "and tokenizer). Nothing here was measured by this program; compare the order of the lines, not their height.</p>\n<p class=\"small\">";
-    int color = int(results.designs.size());
-    for (const auto& p : published_losses) {
-      const auto at = std::find(results.designs.begin(), results.designs.end(), p.design);
-      b += fmt::format("<span class=\"dot c{}\"></span>{}&ensp;", (at == results.designs.end() ? color++ : int(at - results.designs.begin())) % chart_colors, p.design);
-    }
+    for (const auto& p : published_losses)
+      b += fmt::format("<span class=\"dot c{}\"></span>{}&ensp;", published_color(results.designs, p.design) % chart_colors, p.design);
     b += fmt::format("</p>\n<figure class=\"wide\">{}</figure>\n", pictures.published);
   }
   if (!pictures.costs.empty()) {
