@@ -15,7 +15,6 @@ Estimates causal_score(Transformer<Device, R>& model, Tape<Device, R>& tape, con
   const int L = model.config().n_layers, T = sample.seq;
   Estimates c(L, L);
   std::int64_t done = 0;
-  const std::int64_t batches = (sample.windows() + o.rows - 1) / o.rows;
   o.batches(sample, [&](int first, int count) {
     // Adds the mean ratio of every window: block l was z -> next, and is now z_s -> next_s.
     const auto compare = [&](Estimate& cell, const HostState<R>& z, const HostState<R>& next, const HostState<R>& z_s, const HostState<R>& next_s) {
@@ -38,14 +37,9 @@ Estimates causal_score(Transformer<Device, R>& model, Tape<Device, R>& tape, con
       }
     };
     without_trace(tape, [&] {
-      std::vector<ForwardPass<Device, R>> at;  // before each block
       std::vector<HostState<R>> z;
       auto pass = model.begin(tape, sample.tokens_of(first, count), count);
-      for (; !pass.done(); pass.step()) {
-        at.push_back(pass);
-        z.push_back(host_state(pass.state()));
-      }
-      z.push_back(host_state(pass.state()));
+      const auto at = passes_before_blocks(pass, [&](auto& p) { z.push_back(host_state(p.state())); });
       for (int s = 0; s < L; ++s) {
         without_trace(tape, [&] {
           auto other = at[std::size_t(s)];
@@ -58,7 +52,7 @@ Estimates causal_score(Transformer<Device, R>& model, Tape<Device, R>& tape, con
             before = std::move(after);
           }
         });
-        o.report(++done, batches * L);
+        o.report(++done, o.batch_count(sample) * L);
       }
     });
     tape.clear();

@@ -18,7 +18,7 @@ std::optional<std::vector<double>> jacobian_deviation(Transformer<Device, R>& mo
   std::vector<std::vector<double>> j(std::size_t(L), std::vector<double>(std::size_t(d) * std::size_t(d)));
   bool possible = true;
   std::int64_t done = 0;
-  const std::int64_t of = std::int64_t((sample.windows() + o.rows - 1) / o.rows) * L;
+  const std::int64_t of = o.batch_count(sample) * L;
   o.batches(sample, [&](int first, int count) {
     const std::int64_t n = std::int64_t(count) * sample.seq;
     std::vector<R> dz(std::size_t(n * d)), pick(static_cast<std::size_t>(d)), ones(static_cast<std::size_t>(n), R(1));

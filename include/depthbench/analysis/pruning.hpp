@@ -20,12 +20,10 @@ Pruning pruning(Transformer<Device, R>& model, Tape<Device, R>& tape, const Samp
   const int L = model.config().n_layers;
   Pruning p{{}, std::vector<WindowLoss>(std::size_t(L))};
   std::int64_t done = 0;
-  const std::int64_t batches = (sample.windows() + o.rows - 1) / o.rows;
   o.batches(sample, [&](int first, int count) {
     without_trace(tape, [&] {
-      std::vector<ForwardPass<Device, R>> at;
       auto pass = model.begin(tape, sample.tokens_of(first, count), count);
-      for (; !pass.done(); pass.step()) at.push_back(pass);
+      const auto at = passes_before_blocks(pass, [](auto&) {});
       p.base.append(window_loss(model, pass.finish(), sample, first, count));
       for (int s = 0; s < L; ++s) {
         without_trace(tape, [&] {
@@ -34,7 +32,7 @@ Pruning pruning(Transformer<Device, R>& model, Tape<Device, R>& tape, const Samp
           while (!other.done()) other.step();
           p.without[std::size_t(s)].append(window_loss(model, other.finish(), sample, first, count));
         });
-        o.report(++done, batches * L);
+        o.report(++done, o.batch_count(sample) * L);
       }
     });
     tape.clear();

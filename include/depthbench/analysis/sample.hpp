@@ -60,6 +60,7 @@ struct AnalysisOptions {
   template <class F> void batches(const Sample& s, const F& f) const {
     for (int first = 0; first < s.windows(); first += rows) f(first, std::min(rows, s.windows() - first));
   }
+  std::int64_t batch_count(const Sample& s) const { return (std::int64_t(s.windows()) + rows - 1) / rows; }
   void report(std::int64_t done, std::int64_t of) const { if (progress) progress(done, of); }
 };
 

@@ -21,6 +21,18 @@ template <class Device, class R, class F> void on_host(Tape<Device, R>& tape, in
   else for (int i = 0; i < count; ++i) f(i);
 }
 
+// A pass before each block: where blocks are left out, others go on from there. f(pass) before every block, and at the end.
+template <class Device, class R, class F>
+std::vector<ForwardPass<Device, R>> passes_before_blocks(ForwardPass<Device, R>& pass, const F& f) {
+  std::vector<ForwardPass<Device, R>> at;
+  for (; !pass.done(); pass.step()) {
+    at.push_back(pass);
+    f(pass);
+  }
+  f(pass);
+  return at;
+}
+
 // A state, row by row: (N, width); width is d, or n d where there are streams.
 template <class R> struct HostState {
   std::vector<R> x;

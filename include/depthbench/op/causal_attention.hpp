@@ -46,13 +46,8 @@ Var<Device, R> causal_attention(Var<Device, R> q, Var<Device, R> k, Var<Device, 
     const R* dout = tape.grad(out);
     auto list = pointers();
     for (std::size_t i = 0; i < slots.size(); ++i) {
-      const auto gradient = [&](Var<Device, R> x) {
-        const auto g = tape.accumulate(x);
-        if (g.g && !g.add) tape.device().zero(g.g, std::size_t(x.numel()));
-        return g.g;
-      };
-      if (R* g = gradient(slots[i].k)) list[i].dk = g + slots[i].k_offset;
-      if (R* g = gradient(slots[i].v)) list[i].dv = g + slots[i].v_offset;
+      if (R* g = tape.sum_of_grads(slots[i].k)) list[i].dk = g + slots[i].k_offset;
+      if (R* g = tape.sum_of_grads(slots[i].v)) list[i].dv = g + slots[i].v_offset;
     }
     const auto dq = tape.accumulate(q), dk = tape.accumulate(k), dv = tape.accumulate(v);  // after the slots: k may be one
     causal_attention_backward<Device, R>(tape.device(), s, rope, q.value(), k.value(), v.value(), out.value(), lse.value(), dout,

@@ -165,8 +165,7 @@ template <class Device, class R> class DepthBank {
       const DepthPull<R> body{s.v.value(), s.r.value(), staged.data(), m, g.get(), n, dv.g, dv.add};
       device.template for_tiles<R>(int(n), depth_tile, int(d), body);
     }
-    const auto dk = tape.accumulate_always(keys);
-    if (!dk.add) device.zero(dk.g, std::size_t(keys.numel()));
+    R* dk = tape.sum_of_grads_always(keys);
     // Consumers are consecutive mixers save where a block was skipped: one product for each run of them.
     for (int first = 0; first < m;) {
       int count = 1;
@@ -174,7 +173,7 @@ template <class Device, class R> class DepthBank {
       const std::int64_t row = std::int64_t(mixers[std::size_t(first)]) * d;
       const R* gs = g.get() + first * n;
       device.gemm(GemmArgs<R>{Op::Transpose, Op::None, n, d, count, gs, n, keys.value() + row, d}, R(1), dv.g, d);
-      device.gemm(GemmArgs<R>{Op::None, Op::None, count, d, n, gs, n, s.v.value(), d}, R(1), dk.g + row, d);
+      device.gemm(GemmArgs<R>{Op::None, Op::None, count, d, n, gs, n, s.v.value(), d}, R(1), dk + row, d);
       first += count;
     }
     for (const int l : mixers) if (!state.wanted(l)) state.readers[std::size_t(l)] = {};

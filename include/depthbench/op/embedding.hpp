@@ -21,14 +21,13 @@ template <class Device, class R> Var<Device, R> embedding(std::span<const std::i
   const auto staged = tape.device().stage(tokens);
   tape.device().template for_tiles<R>(int(n), 64, int(d), EmbeddingForward<R>{staged.data(), table.value(), y.out()});
   tape.record(1, [&tape, tokens, table, y, n, d] {
-    const auto g = tape.accumulate(table);
-    if (!g.g) return;
-    if (!g.add) tape.device().zero(g.g, std::size_t(table.numel()));
+    R* g = tape.sum_of_grads(table);
+    if (!g) return;
     const auto timing = tape.device().timed(Section::data, 1.0 * n * d, 3.0 * n * d * sizeof(R));
     const TokenGroups groups(tokens);
     const auto list = [&](const std::vector<std::int32_t>& v) { return tape.device().stage(std::span<const std::int32_t>(v)); };
     const auto order = list(groups.order), start = list(groups.start), token = list(groups.token);
-    const EmbeddingBackward<R> body{order.data(), start.data(), token.data(), tape.grad(y), g.g};
+    const EmbeddingBackward<R> body{order.data(), start.data(), token.data(), tape.grad(y), g};
     tape.device().template for_tiles<R>(groups.count(), 1, int(d), body);
   });
   return y;

@@ -38,11 +38,7 @@ HyperTables<Device, R> hyper_tables(Var<Device, R> static_alpha, Var<Device, R> 
   tape.record(3, [&tape, t, from, n, d] {
     const R *dw = tape.grad(t.w), *dscale = tape.grad(t.scale), *dtable = tape.grad(t.table);
     std::array<R*, 6> g;
-    for (int i = 0; i < 6; ++i) {
-      const auto a = tape.accumulate_always(from[i]);
-      if (!a.add) tape.device().zero(a.g, std::size_t(from[i].numel()));
-      g[i] = a.g;
-    }
+    for (int i = 0; i < 6; ++i) g[i] = tape.sum_of_grads_always(from[i]);
     tape.device().for_elements(std::size_t(d), HyperUnpackAdd<R>{n, d, dw, dscale, dtable, g[0], g[1], g[2], g[3], g[4], g[5]});
   });
   return t;

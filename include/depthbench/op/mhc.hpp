@@ -81,15 +81,10 @@ Var<Device, R> mhc_coefficients(const MhcParameters<Device, R>& p, Var<Device, R
       const MhcSums<R> of_tokens{darg.get(), z.value(), squares.value(), int(count), double(nd), o.eps, sums.get()};
       device.template for_tiles<double>(int(count), 1, int(tokens), of_tokens);
     }
-    const auto gradient = [&](Var<Device, R> x) {
-      const auto g = tape.accumulate(x);
-      if (!g.add) device.zero(g.g, std::size_t(x.numel()));
-      return g.g;
-    };
     const auto add_total = [&](Var<Device, R> to, std::int64_t first, std::int64_t last) {
-      device.for_elements(1, AddTotal<R>{sums.get() + count + first, gradient(to), int(last - first)});
+      device.for_elements(1, AddTotal<R>{sums.get() + count + first, tape.sum_of_grads_always(to), int(last - first)});
     };
-    device.for_elements(std::size_t(count), AddEach<R>{sums.get(), gradient(p.bias)});
+    device.for_elements(std::size_t(count), AddEach<R>{sums.get(), tape.sum_of_grads_always(p.bias)});
     add_total(p.alpha_pre, 0, o.n);
     add_total(p.alpha_post, o.n, 2 * o.n);
     add_total(p.alpha_res, 2 * o.n, count);

@@ -34,9 +34,9 @@ template <class Device, class R> Var<Device, R> mix_streams(Var<Device, R> c, Mi
   tape.device().template for_tiles<R>(m.tokens, 8, m.d, MixForward<R>{m, c.value(), x.value(), y.out()});
   tape.record(1, [&tape, m, c, x, y, n, count] {
     const auto timing = detail::timed_mixing(tape.device(), m, 2 * n * count, 2 * n + count, sizeof(R));
-    const auto dc = tape.accumulate_always(c), dx = tape.accumulate_always(x);
-    if (!dc.add) tape.device().zero(dc.g, std::size_t(c.numel()));
-    tape.device().template for_tiles<R>(m.tokens, 8, m.d, MixBackward<R>{m, c.value(), x.value(), tape.grad(y), dc.g, dx.g, dx.add});
+    R* dc = tape.sum_of_grads_always(c);
+    const auto dx = tape.accumulate_always(x);
+    tape.device().template for_tiles<R>(m.tokens, 8, m.d, MixBackward<R>{m, c.value(), x.value(), tape.grad(y), dc, dx.g, dx.add});
   });
   return y;
 }
@@ -50,11 +50,11 @@ template <class Device, class R> Var<Device, R> write_streams(Var<Device, R> c, 
   tape.device().template for_tiles<R>(m.tokens, 8, m.d, SpreadForward<R>{m, c.value(), x.value(), b.value(), y.out()});
   tape.record(1, [&tape, m, c, x, b, y, n] {
     const R* dy = tape.grad(y);
-    const auto dc = tape.accumulate_always(c), db = tape.accumulate_always(b), dx = tape.accumulate_always(x);
-    if (!dc.add) tape.device().zero(dc.g, std::size_t(c.numel()));
+    R* dc = tape.sum_of_grads_always(c);
+    const auto db = tape.accumulate_always(b), dx = tape.accumulate_always(x);
     {
       const auto timing = detail::timed_mixing(tape.device(), m, 2 * n, n + 2, sizeof(R));
-      tape.device().template for_tiles<R>(m.tokens, 8, m.d, SpreadBackward<R>{m, c.value(), b.value(), dy, dc.g, db.g, db.add});
+      tape.device().template for_tiles<R>(m.tokens, 8, m.d, SpreadBackward<R>{m, c.value(), b.value(), dy, dc, db.g, db.add});
     }
     tape.device().template for_packs<R>(std::size_t(x.numel()), Scale<R>{dy, dx.g, R(1), dx.add});
   });
@@ -75,11 +75,9 @@ Var<Device, R> hyper_coefficients(Var<Device, R> z, Var<Device, R> scale, Var<De
   tape.record(1, [&tape, z, scale, table, c, n, w, tokens, count] {
     const auto timing = tape.device().timed(Section::elementwise, 9 * count, 3 * count * sizeof(R));
     const R* dc = tape.grad(c);
-    const auto dz = tape.accumulate_always(z), dscale = tape.accumulate_always(scale), dtable = tape.accumulate_always(table);
-    for (const auto& [g, v] : {std::pair{dz, z}, std::pair{dscale, scale}, std::pair{dtable, table}})
-      if (!g.add) tape.device().zero(g.g, std::size_t(v.numel()));
-    tape.device().for_elements(std::size_t(w), HyperCoefficientsSums<R>{z.value(), dc, dscale.g, dtable.g, tokens * n * w, n * w, w});
-    tape.device().for_elements(std::size_t(tokens * n * w), HyperCoefficientsDz<R>{z.value(), scale.value(), dc, dz.g, w});
+    R *dz = tape.sum_of_grads_always(z), *dscale = tape.sum_of_grads_always(scale), *dtable = tape.sum_of_grads_always(table);
+    tape.device().for_elements(std::size_t(w), HyperCoefficientsSums<R>{z.value(), dc, dscale, dtable, tokens * n * w, n * w, w});
+    tape.device().for_elements(std::size_t(tokens * n * w), HyperCoefficientsDz<R>{z.value(), scale.value(), dc, dz, w});
   });
   return c;
 }

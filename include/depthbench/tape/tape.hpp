@@ -12,7 +12,9 @@
 #pragma once
 #include <cstddef>
 #include <deque>
+#include <functional>
 #include <memory>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -61,7 +63,7 @@ template <class Device, class R> class Tape {
   // ---- leaves
   Variable use(Parameter<R>& p) {
     if (!p.value) fail<tape_error>("use: parameter {} has no value yet (call allocate())", p.name);
-    return add({p.shape, p.value, p.grad, &p.has_grad, Owner::none, true});
+    return add({p.shape, p.value, p.grad, &p.has_grad, Owner::none, true, false, -1, &p});
   }
   // Data without a gradient; it must outlive the tape's use of it.
   Variable constant(const R* data, Shape shape) { return add({shape, const_cast<R*>(data), nullptr, nullptr, Owner::none, false}); }
@@ -108,6 +110,9 @@ template <class Device, class R> class Tape {
     if (!s.grad) s.grad = acquire_buffer(std::size_t(s.shape.numel()));
     return {s.grad, std::exchange(s.own_has_grad, true)};
   }
+  // The same two for ops that only ever add: the gradient is zero before the first of them comes.
+  R* sum_of_grads(Variable x) { return zeroed(accumulate(x), x); }  // null: none is wanted
+  R* sum_of_grads_always(Variable x) { return zeroed(accumulate_always(x), x); }
   // The gradient of y so far, now the caller's to release (with release_buffer); y has none any more.
   R* take_grad(Variable y) {
     R* g = const_cast<R*>(grad(y));
@@ -134,6 +139,20 @@ template <class Device, class R> class Tape {
   void backward(Variable loss, R seed = R(1)) {
     backward_since({0, 0}, loss, seed);
     clear();
+  }
+  // The same; calls done(p) for each parameter as soon as the pass is past its last use. Not for passes that recompute: what
+  // they have thrown away may yet use the parameter.
+  using Done = std::function<void(Parameter<R>&)>;
+  void backward(Variable loss, R seed, const Done& done) {
+    std::unordered_map<Parameter<R>*, int> uses;
+    for (const Slot& s : slots_) if (s.parameter) ++uses[s.parameter];
+    const auto watch = [&](Parameter<R>& p) { if (--uses[&p] == 0) done(p); };
+    struct Watched {
+      Tape& tape;
+      Watched(Tape& t, Done f) : tape(t) { tape.released_ = std::move(f); }
+      ~Watched() { tape.released_ = {}; }
+    } watched(*this, watch);
+    backward(loss, seed);
   }
   // The same for what was recorded after the mark, all of which is then forgotten; what was there before stays.
   struct Mark { int nodes, slots; };
@@ -209,6 +228,7 @@ template <class Device, class R> class Tape {
     bool wants_grad;
     bool own_has_grad = false;
     int base = -1;  // the value this one is an alias of
+    Parameter<R>* parameter = nullptr;  // that this value is
   };
   struct AnyClosure {
     virtual ~AnyClosure() = default;
@@ -226,6 +246,10 @@ template <class Device, class R> class Tape {
     std::unique_ptr<AnyClosure> closure;
   };
 
+  R* zeroed(Accumulate<R> a, Variable x) {
+    if (a.g && !a.add) device_->zero(a.g, std::size_t(x.numel()));
+    return a.g;
+  }
   std::shared_ptr<R> shared(R* p, std::size_t n) {
     return {p, [memory = &device_->memory(), n](R* q) { memory->release(q, n * sizeof(R)); }};
   }
@@ -263,6 +287,7 @@ template <class Device, class R> class Tape {
     }
   }
   void release(Slot& s) {
+    if (auto* p = std::exchange(s.parameter, nullptr); p && released_) released_(*p);
     if (!s.wants_grad && s.grad) release_buffer(std::exchange(s.grad, nullptr), std::size_t(s.shape.numel()));
     if (s.owner != Owner::tape) return;
     if (s.value) release_buffer(s.value, std::size_t(s.shape.numel()));
@@ -274,6 +299,7 @@ template <class Device, class R> class Tape {
   std::vector<Node> nodes_;
   std::vector<std::shared_ptr<void>> kept_;
   bool recording_ = true;
+  Done released_;  // of every value that is a parameter, during a backward pass that is watched
 };
 
 }  // namespace depthbench
