@@ -5,7 +5,7 @@ set(depthbench_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/depthbench)
 
 install(TARGETS depthbench EXPORT depthbenchTargets FILE_SET HEADERS)
 file(GLOB_RECURSE cuda_headers RELATIVE ${CMAKE_CURRENT_SOURCE_DIR}/include CONFIGURE_DEPENDS
-     include/depthbench/*.cuh include/depthbench/backend/cuda*.hpp)
+     include/depthbench/*.cuh include/depthbench/backend/cuda*.hpp include/depthbench/dist/mpi.hpp)
 foreach(header IN LISTS cuda_headers)
   cmake_path(GET header PARENT_PATH folder)
   install(FILES include/${header} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/${folder})

@@ -52,7 +52,8 @@ Measured measure(const std::string& design, const ModelConfig& c, const BenchOpt
 }  // namespace
 
 int bench_account(const BenchOptions& o) {
-  const Engine engine({});
+  Processes alone;
+  const Engine engine({}, alone);
   const auto designs = o.designs.empty() ? engine.designs() : o.designs;
   const int threads = Cpu(o.threads).threads();
   struct Part {

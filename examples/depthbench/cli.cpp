@@ -4,6 +4,7 @@
 #include "bench.hpp"
 #include "commands.hpp"
 #include "depthbench/core/error.hpp"
+#include "follow.hpp"
 #include "parity.hpp"
 #include "signals.hpp"
 
@@ -18,7 +19,7 @@ int complain(int code, const std::string& what) {
   return code;
 }
 
-int dispatch(int argc, char** argv, const AddDesigns& add) {
+int dispatch(int argc, char** argv, const AddDesigns& add, Processes& processes) {
   CLI::App app(
       "depthbench: how deep transformers carry the residual stream. Train, sweep, evaluate, compare.",
       "depthbench");
@@ -196,7 +197,7 @@ int dispatch(int argc, char** argv, const AddDesigns& add) {
   }
   if (!device.empty())
     for (auto* settings : {&train.settings, &sweep.settings, &eval.settings}) settings->push_back("run.device=" + device);
-  const Engine engine(add);
+  const Engine engine(add, processes);
   if (t->parsed()) return train_command(engine, train);
   if (s->parsed()) return sweep_command(engine, sweep);
   if (e->parsed()) return eval_command(engine, eval);
@@ -211,9 +212,10 @@ int dispatch(int argc, char** argv, const AddDesigns& add) {
 
 }  // namespace
 
-int run(int argc, char** argv, const AddDesigns& add) {
+namespace {
+int led(int argc, char** argv, const AddDesigns& add, Processes& processes) {  // an error is one line and a code
   try {
-    return dispatch(argc, argv, add);
+    return dispatch(argc, argv, add, processes);
   } catch (const config_error& e) {
     return complain(2, e.what());
   } catch (const file_error& e) {
@@ -233,6 +235,20 @@ int run(int argc, char** argv, const AddDesigns& add) {
   } catch (const std::exception& e) {
     return complain(1, e.what());
   }
+}
+}  // namespace
+
+int run(int argc, char** argv, const AddDesigns& add) {
+  std::unique_ptr<Processes> processes;
+  try {
+    processes = started_processes();
+  } catch (const std::exception& e) {
+    return complain(2, e.what());
+  }
+  if (processes->rank() > 0) return follow(Engine(add, *processes), *processes);
+  const int code = led(argc, argv, add, *processes);
+  end_followers(*processes);
+  return code;
 }
 
 int run(std::vector<std::string> arguments, const AddDesigns& add) {

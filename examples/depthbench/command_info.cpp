@@ -32,13 +32,14 @@ int about_program(const Engine& engine, bool json) {
                {"gemm", Engine::gemm_name()},
                {"threads", Engine::hardware_threads()},
                {"cuda", cuda_found()},
+               {"mpi", mpi_built()},
                {"designs", designs}};
   if (json) {
     fmt::print("{}\n", j.dump());
     return 0;
   }
-  fmt::print("depthbench  {}\ncompiler    {}\nvectors     {}\nproducts    {}\nthreads     {}\ncuda        {}\ndesigns\n",
-             version(), __VERSION__, Engine::vector_width(), Engine::gemm_name(), Engine::hardware_threads(), cuda_found());
+  fmt::print("depthbench  {}\ncompiler    {}\nvectors     {}\nproducts    {}\nthreads     {}\ncuda        {}\nmpi         {}\ndesigns\n",
+             version(), __VERSION__, Engine::vector_width(), Engine::gemm_name(), Engine::hardware_threads(), cuda_found(), mpi_built());
   for (const auto& [name, options] : designs.items()) {
     fmt::print("  {}\n", name);
     for (const auto& [option, meaning] : options.items())

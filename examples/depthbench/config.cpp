@@ -143,7 +143,8 @@ void resolve(RunConfig& c, std::int64_t data_vocab) {
   check(m);
   check(c.train);
   for (const auto& [key, value] :
-       {std::pair{"train.eval_every", c.eval_every}, {"run.checkpoint_every", c.checkpoint_every}})
+       {std::pair{"train.eval_every", c.eval_every}, {"run.checkpoint_every", c.checkpoint_every},
+        {"run.statistics_every", c.statistics_every}})
     if (value < 0) fail<config_error>("{} is {}, needs 0 or more", key, value);
   if (c.log_every < 1) fail<config_error>("run.log_every is {}, needs 1 or more", c.log_every);
   if (c.threads < 0 || c.threads > 4096)

@@ -48,6 +48,7 @@ struct RunConfig {
   std::string device = "cpu";           // or cuda:0
   std::int64_t checkpoint_every = 200;  // steps; 0: at the end only
   std::int64_t log_every = 10;          // steps between plain lines
+  std::int64_t statistics_every = 0;    // steps between layer statistics; 0: none
   bool weights = false;  // at the end also weights.safetensors, without the optimizer's moments
   SweepConfig sweep;
 };
@@ -80,6 +81,7 @@ void visit_keys(Config& c, V&& v) {
     Choices{"keep", "recompute"});
   v("train.precision", c.precision, "of products; bf16_pure: of parameters and moments too",
     Choices{"fp32", "bf16", "bf16_pure"});
+  v("train.gradient_parts", c.train.gradient_parts, "of a batch, shared out to processes; the same bits on any number of them; 0: one a process");
   v("train.eval_every", c.eval_every, "steps between validations; 0: at the end only");
   v("optimizer.beta1", c.train.adamw.beta1, "AdamW");
   v("optimizer.beta2", c.train.adamw.beta2, "AdamW");
@@ -102,6 +104,7 @@ void visit_keys(Config& c, V&& v) {
   v("run.device", c.device, "cpu; cuda:0 where the app was built with CUDA");
   v("run.checkpoint_every", c.checkpoint_every, "steps; 0: at the end only");
   v("run.log_every", c.log_every, "steps between lines when the output is no terminal");
+  v("run.statistics_every", c.statistics_every, "steps between sizes of states and gradients by block; 0: none");
   v("run.weights", c.weights, "at the end also weights.safetensors, without the optimizer's moments");
 }
 // The grid of `depthbench sweep`.

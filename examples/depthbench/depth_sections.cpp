@@ -68,6 +68,19 @@ struct Analyzed {
   }
 };
 
+// What the run itself noted of its layers, the last time it looked.
+std::optional<Found> read_layers(const std::filesystem::path& metrics) {
+  const auto looks = read_metrics(metrics).layers;
+  if (looks.empty()) return std::nullopt;
+  Found f;
+  const auto row = [&](const char* name, const std::vector<double>& values) {
+    if (!values.empty()) f.tables[name] = {1, int(values.size()), values, std::vector<double>(values.size(), NAN)};
+  };
+  row("state_rms", looks.back().layers.state_rms);
+  row("grad_norm", looks.back().layers.grad_norm);
+  return f;
+}
+
 std::vector<Analyzed> analyzed_runs(const Results& results) {
   std::vector<Analyzed> all;
   for (const auto& r : results.rows) {
@@ -81,6 +94,7 @@ std::vector<Analyzed> analyzed_runs(const Results& results) {
     Analyzed a{s.design, s.n_layers, s.d_model, int(at) % chart_colors, {}};
     for (const auto& kind : analysis_kinds())
       if (auto f = read_found(r.folder / "analysis" / (std::string(kind.name) + ".json"))) a.found[kind.name] = std::move(*f);
+    if (auto f = read_layers(r.folder / "metrics.jsonl")) a.found["training"] = std::move(*f);
     if (!a.found.empty()) all.push_back(std::move(a));
   }
   std::stable_sort(all.begin(), all.end(), [](const Analyzed& a, const Analyzed& b) { return a.n_layers < b.n_layers; });
@@ -152,6 +166,7 @@ std::string map_section(const std::vector<Analyzed>& runs, const Maps& m) {
 
 struct Lines {  // one analysis as curves against relative depth
   const char *analysis, *table, *title, *text, *y;
+  bool logarithmic = false;
 };
 constexpr Lines lines[] = {
     {"lens", "early_exit_ce", "Logit lens: loss of leaving early", "Cross-entropy of the head applied to each depth state.", "nats a label"},
@@ -162,6 +177,9 @@ constexpr Lines lines[] = {
     {"collapse", "entropy_rank", "Entropy rank of a window's tokens", "exp of the entropy of the squared singular values of the tokens at each depth.", "rank"},
     {"usefulness", "loss_ratio", "Blocks as affine maps", "Loss with a block replaced by its best affine map / loss; above 1.1 counts as useful.", "ratio"},
     {"jacobian", "deviation", "Jacobian's distance from the identity", "|J - I| / sqrt(d) of each block.", "deviation"}};
+constexpr Lines training_lines[] = {
+    {"training", "state_rms", "Size of the depth states", "Root mean square of the states at the end of training, the embedding first.", "RMS", true},
+    {"training", "grad_norm", "Gradient of each block", "L2 norm over all parameters of a block at the end of training, before clipping.", "norm", true}};
 
 std::string line_section(const std::vector<Analyzed>& runs, const Lines& l) {
   std::map<std::pair<int, int>, Chart> charts;
@@ -192,7 +210,7 @@ std::string line_section(const std::vector<Analyzed>& runs, const Lines& l) {
     c.height = 300;
     c.legend = false;
     c.x = {"relative depth", 0, 1, false, {0, 0.25, 0.5, 0.75, 1}};
-    c.y = fitted_axis(l.y, low, high);
+    c.y = l.logarithmic && low > 0 ? ChartAxis{l.y, low / 1.2, high * 1.2, true, {}} : fitted_axis(l.y, low, high);
     out += fmt::format("<figure><figcaption>L = {}, d = {}</figcaption>{}</figure>\n", shape.first, shape.second, chart_svg(c));
   }
   return out + "</div>\n";
@@ -240,12 +258,16 @@ std::string depth_multiples(const Results& results, const std::string& design) {
 
 std::string depth_sections(const Results& results) {
   const auto runs = analyzed_runs(results);
-  if (runs.empty()) return "";
-  std::string out =
-      "<h2>Effective depth</h2>\n<p class=\"soft\">What the blocks of trained models do. Shares count pairs of blocks in the last three quarters of the "
-      "model. &ldquo;turn a block&rdquo;: mean angular distance of neighbouring states.</p>\n" + summary_table(runs);
-  for (const auto& m : maps) out += map_section(runs, m);
-  for (const auto& l : lines) out += line_section(runs, l);
+  std::string out, training;
+  for (const auto& l : training_lines) training += line_section(runs, l);
+  if (std::any_of(runs.begin(), runs.end(), [](const Analyzed& a) { return a.found.size() > a.found.count("training"); })) {
+    out +=
+        "<h2>Effective depth</h2>\n<p class=\"soft\">What the blocks of trained models do. Shares count pairs of blocks in the last three quarters of the "
+        "model. &ldquo;turn a block&rdquo;: mean angular distance of neighbouring states.</p>\n" + summary_table(runs);
+    for (const auto& m : maps) out += map_section(runs, m);
+    for (const auto& l : lines) out += line_section(runs, l);
+  }
+  if (!training.empty()) out += "<h2>Layers in training</h2>\n" + training;
   return out;
 }
 

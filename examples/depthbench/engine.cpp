@@ -1,16 +1,19 @@
 #include "engine.hpp"
 
+#include <unistd.h>
+
 #include <charconv>
 #include <thread>
 
 #include "engine_cuda.hpp"
 #include "engine_model.hpp"
+#include "follow.hpp"
 #include "instances.hpp"
 
 namespace depthbench::app {
 
-Engine::Engine(const AddDesigns& add)
-    : designs_(std::make_unique<Designs<Cpu, float>>()), counted_(std::make_unique<Designs<ShapeOnly, float>>()) {
+Engine::Engine(const AddDesigns& add, Processes& processes)
+    : processes_(&processes), designs_(std::make_unique<Designs<Cpu, float>>()), counted_(std::make_unique<Designs<ShapeOnly, float>>()) {
   if (add.trained) add.trained(*designs_);
   if (add.counted) add.counted(*counted_);
 }
@@ -28,8 +31,17 @@ PartCounts Engine::count(const RunConfig& c) const {
 }
 
 std::unique_ptr<Training> Engine::train(const RunConfig& c, const Data& data) const {
-  if (const auto ordinal = cuda_ordinal(c.device)) return train_on_cuda(*ordinal, c, data);
-  return std::make_unique<Trained<Cpu>>([&] { return Cpu(c.threads); }, *designs_, c, data);
+  return lead(*processes_, c, [&]() -> std::unique_ptr<Training> {
+    if (const auto ordinal = cuda_ordinal(c.device)) return train_on_cuda(*ordinal, *processes_, c, data);
+    return std::make_unique<Trained<Cpu>>([&] { return Cpu(threads_of(c)); }, [&](Cpu&) { return processes_->cpus(); }, *designs_, c, data);
+  });
+}
+
+// What a launcher bound this process to, or its share of the machine.
+int Engine::threads_of(const RunConfig& c) const {
+  if (c.threads > 0 || processes_->size() == 1) return c.threads;
+  const int bound = hardware_threads(), all = int(::sysconf(_SC_NPROCESSORS_ONLN));
+  return bound < all ? bound : std::max(1, all / processes_->local_size());
 }
 
 std::unique_ptr<Model> Engine::open(const RunConfig& c, const std::string& checkpoint) const {

@@ -14,9 +14,11 @@
 #include "data.hpp"
 #include "depthbench/account/cost.hpp"
 #include "depthbench/data/k_hop.hpp"
+#include "processes.hpp"
 
 namespace depthbench {
 struct StepRecord;
+struct LayerStatistics;
 }
 
 namespace depthbench::app {
@@ -42,7 +44,7 @@ class Model {
 // A model in training.
 class Training : public Model {
  public:
-  virtual StepRecord step() = 0;
+  virtual StepRecord step(LayerStatistics* statistics = nullptr) = 0;  // filled in if given
   virtual std::int64_t done_steps() const = 0;
   virtual std::int64_t total_steps() const = 0;
   virtual void save(const std::string& path, const Notes& notes) = 0;
@@ -64,7 +66,8 @@ using TaskProgress = std::function<void(std::int64_t step, std::int64_t of, doub
 // Configs here are resolved ones.
 class Engine {
  public:
-  explicit Engine(const AddDesigns& add);
+  // processes: those that train together
+  Engine(const AddDesigns& add, Processes& processes);
   ~Engine();
 
   std::vector<std::string> designs() const;
@@ -87,6 +90,8 @@ class Engine {
   static std::string vector_width();  // "512-bit vectors (AVX-512)"
 
  private:
+  int threads_of(const RunConfig& config) const;
+  Processes* processes_;
   std::unique_ptr<Designs<Cpu, float>> designs_;
   std::unique_ptr<Designs<ShapeOnly, float>> counted_;
 };

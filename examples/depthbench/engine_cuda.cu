@@ -1,5 +1,8 @@
 // Models and trainers on a GPU, in float32. The designs are the built-in ones.
 #include "depthbench/backend/cuda.cuh"
+#if DEPTHBENCH_NCCL
+#include "depthbench/dist/nccl.cuh"
+#endif
 #include "engine_cuda.hpp"
 #include "engine_model.hpp"
 
@@ -29,10 +32,23 @@ template <class F> auto configured(F f) {
     throw config_error(std::string("run.device: ") + e.what());
   }
 }
+
+std::unique_ptr<Communicator<float>> joined(CudaDevice& gpu, Processes& processes) {
+  if (processes.size() == 1) return std::make_unique<Communicator<float>>();
+#if DEPTHBENCH_NCCL
+  return std::make_unique<NcclCommunicator>(gpu, *processes.world());
+#else
+  (void)gpu;
+  fail<config_error>("run.device: {} processes with GPUs need NCCL, and this program was built without (needs MPI and nccl.h)", processes.size());
+#endif
+}
 }  // namespace
 
-std::unique_ptr<Training> train_on_cuda(int ordinal, const RunConfig& c, const Data& data) {
-  return configured([&] { return std::make_unique<Trained<CudaDevice>>(maker(ordinal), Designs<CudaDevice, float>(), c, data); });
+std::unique_ptr<Training> train_on_cuda(int ordinal, Processes& processes, const RunConfig& c, const Data& data) {
+  return configured([&] {
+    return std::make_unique<Trained<CudaDevice>>(maker(ordinal + processes.local_rank()), [&](CudaDevice& gpu) { return joined(gpu, processes); },
+                                                 Designs<CudaDevice, float>(), c, data);
+  });
 }
 std::unique_ptr<Model> open_on_cuda(int ordinal, const RunConfig& c, const std::string& checkpoint) {
   return configured([&] { return std::make_unique<Held<CudaDevice>>(maker(ordinal), Designs<CudaDevice, float>(), c, checkpoint); });

@@ -11,7 +11,8 @@ std::optional<int> cuda_ordinal(const std::string& device);
 
 bool cuda_built();
 std::string cuda_found();  // "NVIDIA H200, 132 processors, 139 GB", or why there is none
-std::unique_ptr<Training> train_on_cuda(int ordinal, const RunConfig& config, const Data& data);
+// ordinal: of the first process on this machine; the others take those that follow.
+std::unique_ptr<Training> train_on_cuda(int ordinal, Processes& processes, const RunConfig& config, const Data& data);
 std::unique_ptr<Model> open_on_cuda(int ordinal, const RunConfig& config, const std::string& checkpoint);
 
 }  // namespace depthbench::app

@@ -50,15 +50,17 @@ template <class Device> struct Held final : Model {
 };
 
 template <class Device> struct Trained final : Training {
-  template <class MakeDevice>
-  Trained(MakeDevice make_device, const Designs<Device, float>& designs, const RunConfig& c, const Data& data)
+  // make_ranks(device): what joins this process with the others of its job
+  template <class MakeDevice, class MakeRanks>
+  Trained(MakeDevice make_device, MakeRanks make_ranks, const Designs<Device, float>& designs, const RunConfig& c, const Data& data)
       : device(make_device()),
+        ranks(make_ranks(device)),
         model(device, c.model, make_design(designs, c)),
         sampler(data.corpus, data.split.train, c.train.seq_len, c.train.data_seed) {
     model.initialize(c.train.seed);
-    trainer.emplace(model, sampler, c.train);
+    trainer.emplace(model, sampler, c.train, ranks.get());
   }
-  StepRecord step() override { return trainer->step(); }
+  StepRecord step(LayerStatistics* statistics) override { return trainer->step(statistics); }
   std::int64_t done_steps() const override { return trainer->done_steps(); }
   std::int64_t total_steps() const override { return trainer->total(); }
   void save(const std::string& path, const Notes& notes) override { trainer->save(path, notes); }
@@ -78,6 +80,7 @@ template <class Device> struct Trained final : Training {
   }
 
   Device device;
+  std::unique_ptr<Communicator<float>> ranks;
   Transformer<Device, float> model;
   WindowSampler sampler;
   std::optional<Trainer<Device, float>> trainer;

@@ -26,6 +26,15 @@ std::string line_of(const StepLine& s) {
 std::string line_of(const ValidationLine& v) {
   return Json{{"step", v.step}, {"validation_loss", v.loss}, {"published_loss", v.published}}.dump();
 }
+std::string line_of(const LayerLine& l) {
+  return Json{{"step", l.step}, {"state_rms", l.layers.state_rms}, {"block_grad_norm", l.layers.grad_norm}}.dump();
+}
+std::vector<double> numbers(const Json& j, const char* key) {
+  std::vector<double> v;
+  if (const auto it = j.find(key); it != j.end() && it->is_array())
+    for (const auto& x : *it) v.push_back(x.is_number() ? x.get<double>() : std::numeric_limits<double>::quiet_NaN());
+  return v;
+}
 
 }  // namespace
 
@@ -42,6 +51,8 @@ Metrics read_metrics(const std::filesystem::path& path, std::int64_t last_step) 
     const auto step = j["step"].get<std::int64_t>();
     if (j.contains("validation_loss"))
       m.validations.push_back({step, number(j, "validation_loss"), number(j, "published_loss")});
+    else if (j.contains("state_rms"))
+      m.layers.push_back({step, {numbers(j, "state_rms"), numbers(j, "block_grad_norm")}});
     else
       m.steps.push_back({step, std::int64_t(number(j, "tokens")), number(j, "loss"), number(j, "grad_norm"),
                          number(j, "lr"), number(j, "time_s")});
@@ -52,8 +63,10 @@ Metrics read_metrics(const std::filesystem::path& path, std::int64_t last_step) 
 MetricsFile::MetricsFile(const std::filesystem::path& path, const Metrics& kept) : path_(path) {
   write_file_atomically(path, [&](AtomicFile& f) {
     auto v = kept.validations.begin();
+    auto l = kept.layers.begin();
     for (const auto& s : kept.steps) {
       f.write(line_of(s) + "\n");
+      for (; l != kept.layers.end() && l->step <= s.step; ++l) f.write(line_of(*l) + "\n");
       for (; v != kept.validations.end() && v->step <= s.step; ++v) f.write(line_of(*v) + "\n");
     }
   });
@@ -62,6 +75,7 @@ MetricsFile::MetricsFile(const std::filesystem::path& path, const Metrics& kept)
 }
 void MetricsFile::add(const StepLine& line) { write(line_of(line)); }
 void MetricsFile::add(const ValidationLine& line) { write(line_of(line)); }
+void MetricsFile::add(const LayerLine& line) { write(line_of(line)); }
 void MetricsFile::write(const std::string& line) {
   const std::string whole = line + "\n";
   if (std::fwrite(whole.data(), 1, whole.size(), file_.get()) != whole.size() ||

@@ -1,5 +1,5 @@
 // What a run leaves in its folder, besides config.toml and checkpoint.safetensors:
-//   metrics.jsonl   a line a step: step loss grad_norm lr tokens time_s; a line a validation
+//   metrics.jsonl   a line a step: step loss grad_norm lr tokens time_s; a line a validation; a line a look at the layers
 //   summary.json    what became of it
 #pragma once
 #include <cstdio>
@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "config.hpp"
+#include "depthbench/train/layer_statistics.hpp"
 #include "engine.hpp"
 
 namespace depthbench::app {
@@ -22,9 +23,14 @@ struct ValidationLine {
   std::int64_t step = 0;
   double loss = 0, published = 0;  // the true mean, and the published convention's
 };
+struct LayerLine {
+  std::int64_t step = 0;
+  LayerStatistics layers;
+};
 struct Metrics {
   std::vector<StepLine> steps;
   std::vector<ValidationLine> validations;
+  std::vector<LayerLine> layers;
 };
 
 // Lines that are cut off or no JSON are left out; so are those after `last_step`.   no file: nothing
@@ -36,6 +42,7 @@ class MetricsFile {
   MetricsFile(const std::filesystem::path& file, const Metrics& kept);
   void add(const StepLine& line);
   void add(const ValidationLine& line);
+  void add(const LayerLine& line);
 
  private:
   void write(const std::string& line);

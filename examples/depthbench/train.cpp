@@ -66,10 +66,13 @@ class Run {
   }
 
   bool step() {  // false: diverged
-    const StepRecord r = training_->step();
+    const bool look = looked_at(training_->done_steps() + 1);
+    LayerStatistics layers;
+    const StepRecord r = training_->step(look ? &layers : nullptr);
     const StepLine line{r.step, r.tokens, r.loss, r.grad_norm, r.lr, r.time_s};
     metrics_.steps.push_back(line);
     file_.add(line);
+    if (look) file_.add(LayerLine{r.step, layers});
     progress_.step(r, config_.train.batch_tokens);
     if (r.diverged) {
       summary_.diverged_at_step = r.step;
@@ -82,6 +85,10 @@ class Run {
 
   bool due(std::int64_t step) const {
     return step > 0 && config_.eval_every > 0 && step % config_.eval_every == 0;
+  }
+  bool looked_at(std::int64_t step) const {  // the first step too, and the last
+    const std::int64_t every = config_.statistics_every;
+    return every > 0 && (step == 1 || step % every == 0 || step == training_->total_steps());
   }
   bool validated(std::int64_t step) const {
     return !metrics_.validations.empty() && metrics_.validations.back().step == step;

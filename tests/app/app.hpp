@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <filesystem>
+#include <fstream>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -24,17 +26,17 @@ struct Outcome {
 
 class Process {
  public:
-  Process(const TempFolder& folder, std::vector<std::string> args)
+  Process(const TempFolder& folder, std::vector<std::string> args, const std::string& program = DEPTHBENCH_APP)
       : out_(folder / "stdout.txt"), err_(folder / "stderr.txt") {
     pid_ = ::fork();
     if (pid_ < 0) throw std::runtime_error("fork failed");
     if (pid_ > 0) return;
     if (!std::freopen(out_.c_str(), "w", stdout) || !std::freopen(err_.c_str(), "w", stderr)) ::_exit(126);
-    args.insert(args.begin(), DEPTHBENCH_APP);
+    args.insert(args.begin(), program);
     std::vector<char*> argv;
     for (auto& a : args) argv.push_back(a.data());
     argv.push_back(nullptr);
-    ::execv(argv[0], argv.data());
+    ::execvp(argv[0], argv.data());
     ::_exit(127);
   }
   Process(const Process&) = delete;
@@ -50,6 +52,14 @@ class Process {
     return ::waitid(P_PID, id_t(pid_), &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == 0;
   }
   void send(int signal) { ::kill(pid_, signal); }
+  std::vector<pid_t> children() const {  // of any of its threads
+    std::vector<pid_t> all;
+    for (const auto& thread : std::filesystem::directory_iterator("/proc/" + std::to_string(pid_) + "/task")) {
+      std::ifstream in(thread.path() / "children");
+      for (pid_t p; in >> p;) all.push_back(p);
+    }
+    return all;
+  }
   Outcome wait() {
     int status = 0;
     ::waitpid(std::exchange(pid_, -1), &status, 0);

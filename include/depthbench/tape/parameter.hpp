@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "depthbench/core/memory.hpp"
@@ -106,13 +107,11 @@ template <class Device, class R> class Parameters {
     return n;
   }
   void clear_grads() { for (auto& p : list_) p.has_grad = false; }
-  // Gradients that no op contributed to become zero, so that the slab can be read as a whole.
-  void settle_grads() {
-    for (auto& p : list_) if (!p.has_grad) {
-      device_->zero(p.grad, std::size_t(p.numel()));
-      p.has_grad = true;
-    }
+  // A gradient that no op contributed to becomes zero, so that the slab can be read as a whole.
+  void settle_grad(Parameter<R>& p) {
+    if (!std::exchange(p.has_grad, true)) device_->zero(p.grad, std::size_t(p.numel()));
   }
+  void settle_grads() { for (auto& p : list_) settle_grad(p); }
 
   Device& device() { return *device_; }
   R* value_slab() { return value_; }

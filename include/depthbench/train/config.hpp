@@ -26,8 +26,10 @@ struct TrainConfig {
   std::uint64_t seed = 0;                 // of initial values
   std::uint64_t data_seed = 42;           // of the order of windows
   Activations activations = Activations::keep;
+  std::int64_t gradient_parts = 0;        // of a step's batch, shared out to ranks and added in a fixed tree; 0: one a rank
 
   std::int64_t windows() const { return batch_tokens / seq_len; }
+  std::int64_t parts(int ranks) const { return gradient_parts == 0 ? ranks : gradient_parts; }
   std::int64_t warmup_steps(std::int64_t total) const { return std::int64_t(std::llround(warmup_fraction * double(total))); }
 };
 
@@ -43,8 +45,19 @@ inline void check(const TrainConfig& c) {
   if (c.steps == 0) positive("tokens_per_parameter", c.tokens_per_parameter);
   if (c.batch_tokens % c.seq_len != 0)
     fail<config_error>("train: batch_tokens {} is not a whole number of windows of seq_len {}", c.batch_tokens, c.seq_len);
+  if (c.gradient_parts < 0) fail<config_error>("train: gradient_parts is {}, needs 0 (one a rank) or more", c.gradient_parts);
   if (!(c.warmup_fraction >= 0 && c.warmup_fraction <= 1)) fail<config_error>("train: warmup_fraction is {}, needs 0 to 1", c.warmup_fraction);
   if (!(c.final_lr_fraction >= 0 && c.final_lr_fraction <= 1)) fail<config_error>("train: final_lr_fraction is {}, needs 0 to 1", c.final_lr_fraction);
+}
+
+// Whether so many ranks can share a step's batch.
+inline void check(const TrainConfig& c, int ranks) {
+  check(c);
+  const std::int64_t parts = c.parts(ranks);
+  if (parts % ranks != 0) fail<config_error>("train: gradient_parts is {}, needs a multiple of the {} ranks", parts, ranks);
+  if (c.windows() % parts != 0)
+    fail<config_error>("train: a step of {} windows (batch_tokens {} / seq_len {}) cannot be shared out to {} parts", c.windows(), c.batch_tokens,
+                       c.seq_len, parts);
 }
 
 // Optimizer steps of a run of a model with so many parameters.

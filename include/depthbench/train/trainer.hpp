@@ -8,6 +8,8 @@
 #include "depthbench/data/sampler.hpp"
 #include "depthbench/train/checkpoint.hpp"
 #include "depthbench/train/config.hpp"
+#include "depthbench/train/gradient_sum.hpp"
+#include "depthbench/train/layer_statistics.hpp"
 #include "depthbench/train/schedule.hpp"
 
 namespace depthbench {
@@ -24,11 +26,11 @@ struct StepRecord {
 
 template <class Device, class R> class Trainer {
  public:
-  // model: with parameters allocated (initialize()).
-  Trainer(Transformer<Device, R>& model, WindowSampler& sampler, const TrainConfig& config)
-      : model_(&model), sampler_(&sampler), config_(config), tape_(model.parameters().device()), adamw_(model.parameters(), with_storage(config)),
-        total_(total_steps(config, model.parameters().numel())) {
-    check(config_);
+  // model: with parameters allocated (initialize()).   ranks: those that train it together; none: this process alone
+  Trainer(Transformer<Device, R>& model, WindowSampler& sampler, const TrainConfig& config, Communicator<R>* ranks = nullptr)
+      : model_(&model), sampler_(&sampler), config_(config), ranks_(ranks ? ranks : &alone_), tape_(model.parameters().device()),
+        adamw_(model.parameters(), with_storage(config)), gradient_(model.parameters(), *ranks_), total_(total_steps(config, model.parameters().numel())) {
+    check(config_, ranks_->size());
     model.parameters().device().set_products(config.precision == Precision::fp32 ? Products::fp32 : Products::bf16);
     if (sampler.window() != config.seq_len)
       fail<config_error>("trainer: the sampler's windows have {} tokens, the config says {}", sampler.window(), config.seq_len);
@@ -41,32 +43,29 @@ template <class Device, class R> class Trainer {
   Tape<Device, R>& tape() { return tape_; }
   Adamw<Device, R>& optimizer() { return adamw_; }
 
-  StepRecord step() {
+  // statistics: filled in if given; the step is the same.
+  StepRecord step(LayerStatistics* statistics = nullptr) {
     const auto start = std::chrono::steady_clock::now();
     StepRecord record;
     record.step = done_steps() + 1;
     record.lr = learning_rate(record.step, total_, config_.warmup_steps(total_), config_.lr, config_.final_lr_fraction);
-    const std::int64_t windows = config_.windows(), T = config_.seq_len;
-    const double labels = double(windows * (T - 1));
-    R* losses = tape_.acquire_buffer(std::size_t(windows));  // one a micro-batch
-    std::int64_t parts = 0;
-    for (std::int64_t done = 0; done < windows;) {
-      const std::int64_t rows = std::min(config_.micro_batch, windows - done);
-      tokens_.resize(std::size_t(rows * T));
-      targets_.resize(std::size_t(rows * T));
-      sampler_->batch(cursor_ + std::uint64_t(done), rows, tokens_, targets_);
-      const auto loss = model_->loss(tape_, tokens_, targets_, int(rows), labels, config_.activations);
-      tape_.device().copy(losses + parts++, loss.value(), 1);
-      tape_.backward(loss);
-      done += rows;
+    const std::int64_t windows = config_.windows(), parts = config_.parts(ranks_->size());
+    const std::int64_t mine = parts / ranks_->size(), passes = micro_batches(windows / parts);
+    if (statistics) *statistics = {};
+    R* losses = tape_.acquire_buffer(std::size_t(mine * passes));  // one a micro-batch
+    for (std::int64_t i = 0; i < mine; ++i) {
+      const bool last = i + 1 == mine;
+      part(mine * ranks_->rank() + i, windows / parts, losses + i * passes, last && mine == 1, i == 0 ? statistics : nullptr);
+      if (!last) gradient_.put_aside(i);
+      else if (mine > 1) gradient_.last_part(i);
     }
+    gradient_.finish();
+    if (statistics) statistics->grad_norm = grad_norm_by_block(model_->parameters(), tape_.device(), model_->config().n_layers);
     record.grad_norm = adamw_.step(record.lr);
-    std::vector<R> part(std::size_t(parts), R(0));  // read when all of the step is on its way: nothing waits before
-    tape_.device().download(part.data(), losses, part.size());
-    tape_.release_buffer(losses, std::size_t(windows));
-    for (const R x : part) record.loss += double(x);
+    record.loss = sum_of(losses, mine * passes);
+    tape_.release_buffer(losses, std::size_t(mine * passes));
     cursor_ += std::uint64_t(windows);
-    record.tokens = std::int64_t(cursor_) * T;
+    record.tokens = std::int64_t(cursor_) * config_.seq_len;
     record.diverged = !std::isfinite(record.loss) || !std::isfinite(record.grad_norm) ||
                       record.loss > 3 * std::log(double(model_->config().vocab_size)) + 1;
     record.time_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -95,6 +94,39 @@ template <class Device, class R> class Trainer {
   }
 
  private:
+  std::int64_t micro_batches(std::int64_t windows) const { return (windows + config_.micro_batch - 1) / config_.micro_batch; }
+
+  // Forward and backward of one part of the step's batch; send: to the other ranks as well, while the last pass is at work.
+  void part(std::int64_t index, std::int64_t windows, R* losses, bool send, LayerStatistics* statistics) {
+    const std::int64_t T = config_.seq_len;
+    const double labels = double(config_.windows() * (T - 1));
+    for (std::int64_t done = 0; done < windows;) {
+      const std::int64_t rows = std::min(config_.micro_batch, windows - done);
+      tokens_.resize(std::size_t(rows * T));
+      targets_.resize(std::size_t(rows * T));
+      sampler_->batch(cursor_ + std::uint64_t(index * windows + done), rows, tokens_, targets_);
+      typename Transformer<Device, R>::Observer measure;
+      if (statistics && done == 0) measure = [&](int, Var<Device, R> z) { statistics->state_rms.push_back(root_mean_square(z)); };
+      const auto h = model_->forward(tape_, tokens_, int(rows), config_.activations, measure);
+      const auto loss = model_->head_loss(h, targets_, labels);
+      tape_.device().copy(losses++, loss.value(), 1);
+      done += rows;
+      if (send && done == windows && ranks_->size() > 1 && config_.activations == Activations::keep) tape_.backward(loss, R(1), gradient_.send_when_done());
+      else tape_.backward(loss);
+    }
+  }
+  // Of all ranks' losses, in the order of the batch. Read when all of the step is on its way: nothing waits before.
+  double sum_of(const R* losses, std::int64_t count) {
+    std::vector<R> mine(std::size_t(count), R(0));
+    tape_.device().download(mine.data(), losses, mine.size());
+    std::vector<double> all(mine.size() * std::size_t(ranks_->size()), 0.0);  // the others' places are 0 here: adding ranks changes no bit
+    std::copy(mine.begin(), mine.end(), all.begin() + ranks_->rank() * count);
+    ranks_->sum(all);
+    double sum = 0;
+    for (const double x : all) sum += x;
+    return sum;
+  }
+
   static AdamwConfig with_storage(const TrainConfig& c) {
     AdamwConfig a = c.adamw;
     if (c.precision == Precision::bf16_pure) a.storage = Storage::bf16;
@@ -104,8 +136,10 @@ template <class Device, class R> class Trainer {
   Transformer<Device, R>* model_;
   WindowSampler* sampler_;
   TrainConfig config_;
+  Communicator<R> alone_, *ranks_;
   Tape<Device, R> tape_;
   Adamw<Device, R> adamw_;
+  GradientSum<Device, R> gradient_;
   std::int64_t total_;
   std::uint64_t cursor_ = 0;
   std::vector<std::int32_t> tokens_, targets_;
