@@ -39,6 +39,13 @@ if(DEPTHBENCH_EXAMPLES AND Python3_FOUND)
   endforeach()
 endif()
 
+# ---- pages, as a browser shows them ----
+if(DEPTHBENCH_EXAMPLES AND Python3_FOUND)
+  add_test(NAME pages/as_shown COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/pages/check $<TARGET_FILE:depthbench_app> ${CMAKE_CURRENT_BINARY_DIR}/pages)
+  add_test(NAME pages/faults_are_found COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/tools/check_page --self-test)
+  set_tests_properties(pages/as_shown pages/faults_are_found PROPERTIES LABELS pages SKIP_RETURN_CODE 77 TIMEOUT 600)
+endif()
+
 # ---- CUDA: compiled, linked, read; never run ----
 add_test(NAME cuda_compile COMMAND ${PROJECT_SOURCE_DIR}/tools/cuda_compile ${PROJECT_SOURCE_DIR}
          ${CMAKE_CURRENT_BINARY_DIR}/cuda_compile)
