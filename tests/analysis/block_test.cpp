@@ -6,6 +6,7 @@
 #include "depthbench/analysis/usefulness.hpp"
 #endif
 #include "depthbench/residual/attn_res.hpp"
+#include "depthbench/residual/hc.hpp"
 #include "depthbench/residual/moda.hpp"
 #include "depthbench/residual/pre_ln.hpp"
 #include "tests/analysis/model.hpp"
@@ -69,7 +70,45 @@ TEST_CASE("angular distance: a silent block moves nothing, and distances are of 
   for (int i = 0; i <= 3; ++i) for (int j = 0; j <= 3; ++j) CHECK((i < j ? d(i, j).mean() >= 0 && d(i, j).mean() <= 1 : !d(i, j).defined()));
 }
 
+TEST_CASE("angular distance: the mean over tokens of the angle between states, streams as one vector") {
+  Analyzed<Hc> a(2);
+  const auto d = angular_distance(a.model, a.tape, a.sample);
+  std::vector<HostState<double>> z;
+  auto pass = a.begin();
+  for (; !pass.done(); pass.step()) z.push_back(host_state(pass.state()));
+  z.push_back(host_state(pass.state()));
+  for (int i = 0; i <= 2; ++i) for (int j = i + 1; j <= 2; ++j) {
+    double mean = 0;
+    for (std::size_t t = 0; t < z[0].rows(); ++t) {
+      double ab = 0, aa = 0, bb = 0;
+      for (std::size_t c = 0; c < z[0].width; ++c) {
+        const double x = z[std::size_t(i)].row(t)[c], y = z[std::size_t(j)].row(t)[c];
+        ab += x * y;
+        aa += x * x;
+        bb += y * y;
+      }
+      mean += std::acos(ab / std::sqrt(aa * bb)) / std::acos(-1.0) / double(z[0].rows());
+    }
+    CHECK(d(i, j).mean() == Approx(mean).epsilon(1e-10));
+  }
+}
+
 #if DEPTHBENCH_HAS_LAPACK
+TEST_CASE("usefulness: an affine map is fitted with its constant") {
+  const int n = 30, width = 4;
+  HostState<double> z{random_numbers(std::size_t(n * width), 5), width}, next{std::vector<double>(std::size_t(n * width)), width};
+  const auto a = random_numbers(width * width, 6), b = random_numbers(width, 7);
+  for (int t = 0; t < n; ++t) for (int c = 0; c < width; ++c) {
+    double& y = next.x[std::size_t(t * width + c)] = b[std::size_t(c)];
+    for (int i = 0; i < width; ++i) y += a[std::size_t(c * width + i)] * z.row(std::size_t(t))[i];
+  }
+  const auto map = detail::fit_affine(z, next);
+  for (int c = 0; c < width; ++c) {
+    CHECK(map[std::size_t(c * (width + 1) + width)] == Approx(b[std::size_t(c)]).margin(1e-12));
+    for (int i = 0; i < width; ++i) CHECK(map[std::size_t(c * (width + 1) + i)] == Approx(a[std::size_t(c * width + i)]).margin(1e-12));
+  }
+}
+
 TEST_CASE("usefulness: an affine map is as good as a silent block, and worse than the others") {
   Analyzed<PreLn> a(3);
   silence(a, "blocks.1.");

@@ -92,6 +92,29 @@ TEST_CASE("composed map: at its initial values HC keeps its streams apart, a mea
   CHECK(one->spectrum(0, 0).mean() == Approx(1).epsilon(1e-12));
 }
 
+TEST_CASE("composed map: what the maps of the sublayers, one after the other, make of each stream") {
+  Analyzed<Hc> a(2, {{"n_streams", 3}});
+  const auto c = composed_map(a.model, a.tape, a.sample);
+  REQUIRE(c);
+  const int n = 3, K = 4, tokens = 18;
+  std::vector<double> product(std::size_t(n * n));
+  without_trace(a.tape, [&] {
+    std::vector<Join> joins;
+    for (auto pass = a.begin(); int(joins.size()) < K; pass.write(pass.branch())) joins.push_back(*pass.join());
+    for (int t = 0; t < tokens; ++t) for (int b = 0; b < n; ++b) {
+      std::vector<double> x(std::size_t(n), 0.0);
+      x[std::size_t(b)] = 1;
+      for (const Join& join : joins) {
+        std::vector<double> y(std::size_t(n), 0.0);
+        for (int i = 0; i < n; ++i) for (int s = 0; s < n; ++s) y[std::size_t(i)] += join.map[std::size_t((t * n + i) * n + s)] * x[std::size_t(s)];
+        x = y;
+      }
+      for (int i = 0; i < n; ++i) product[std::size_t(i * n + b)] += x[std::size_t(i)] / tokens;
+    }
+  });
+  CHECK(error_of(c->product.means(), product) < 1e-12);
+}
+
 TEST_CASE("logit lens: at the end it is the model") {
   const auto check = []<template <class, class> class Design>(Analyzed<Design>&& a) {
     const auto lens = logit_lens(a.model, a.tape, a.sample);
