@@ -23,6 +23,7 @@ template <class F> auto together(Processes& p, F f) {
     fmt::print(stderr, "depthbench: rank {} of {}: {}\n", p.rank(), p.size(), e.what());
     std::fflush(stderr);
     p.abort(1);
+    throw;  // not reached
   }
 }
 

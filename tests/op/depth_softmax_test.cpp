@@ -206,3 +206,19 @@ TEST_CASE("depth softmax: rejects what does not exist, saying what", "[op]") {
   Bench<double> longer({{5, 6}});
   CHECK_THROWS_WITH(bank.publish(x.b.tape.use(longer.at(0)), 1, 1, 2), "depth bank: the source has shape (5, 6), needs (4, 6)");
 }
+
+TEST_CASE("depth softmax: the same bits under bf16 products: scores over depth are float", "[op]") {
+  const auto run = [](Products products) {
+    Bench<float> b({{9, 32}, {9, 32}, {1, 32}, {32}});
+    b.cpu.set_products(products);
+    const DepthBank<Cpu, float> bank{mixer_keys<Cpu, float>({b.var(2)}, {b.var(3)}), eps};
+    const std::vector sources{bank.publish(b.var(0), 0, 0, 0), bank.publish(b.var(1), 1, 0, 0)};
+    const auto y = bank.read(sources, 0);
+    const auto first = copy_of(y);
+    auto v = random_numbers<float>(first.size(), 3);
+    for (float& x : v) x = float(depthbench::bfloat16(x));  // a product in bf16 hands them on unchanged
+    b.tape.backward(linear(reshape(y, {1, y.numel()}), b.tape.constant(v.data(), {1, y.numel()})));
+    return std::tuple{first, b.grads(0), b.grads(1), b.grads(2), b.grads(3)};
+  };
+  CHECK(run(Products::fp32) == run(Products::bf16));
+}

@@ -3,6 +3,7 @@
 #pragma once
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <new>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "depthbench/backend/gemm.hpp"
+#include "depthbench/backend/rounded_operand.hpp"
 #include "depthbench/core/memory.hpp"
 #include "depthbench/core/profile.hpp"
 #include "depthbench/core/thread_pool.hpp"
@@ -126,13 +128,33 @@ template <class Gemm_> class CpuDevice {
   // How float products are formed. bf16: inputs rounded to bfloat16, sums in float; the arrays stay float.
   void set_products(Products p) { products_ = p; }
   Products products() const { return products_; }
+  // Whether products read bfloat16 arrays, which a caller who needs them twice makes once (tape/product_input.hpp).
+  bool reads_bf16() const { return Gemm::bf16 && products_ == Products::bf16; }
+  // to (rows, cols), dense, of from (rows, ld); T: bfloat16, or float to hold what bfloat16 can
+  template <class T> void round_rows(const float* from, std::int64_t ld, std::int64_t rows, std::int64_t cols, T* to) {
+    const auto row = [&](std::int64_t at_from, std::int64_t at_to, std::int64_t count) {
+      const float* __restrict x = from + at_from;
+      T* __restrict y = to + at_to;
+      for (std::int64_t i = 0; i < count; ++i) {
+        if constexpr (std::is_same_v<T, float>) y[i] = float(bfloat16(x[i])); else y[i] = T(x[i]);
+      }
+    };
+    if (ld == cols || rows == 1)  // one long row
+      return for_chunks(std::size_t(rows * cols), [&](std::size_t i, std::size_t n) { row(std::int64_t(i), std::int64_t(i), std::int64_t(n)); });
+    constexpr std::int64_t tile = 32;
+    pool_.run(int((rows + tile - 1) / tile), [&](int k, int) {
+      for (std::int64_t r = k * tile; r < std::min(rows, (k + 1) * tile); ++r) row(r * ld, r * cols, cols);
+    });
+  }
 
   // C (m, n) = op(A) op(B) + beta C, cut into tiles that depend on the shape only.
-  template <class R> void gemm(const GemmArgs<R>& g, R beta, R* c, std::int64_t ldc) {
+  template <class R> void gemm(const GemmArgs<R>& g, R beta, R* c, std::int64_t ldc) { gemm(g, beta, c, ldc, products_); }
+  template <class R> void gemm(const GemmArgs<R>& g, R beta, R* c, std::int64_t ldc, Products products) {
     if (g.m == 0 || g.n == 0) return;
     const auto timing = timed(Section::gemm, g.flops(), g.bytes(beta != R(0)));
     if constexpr (std::is_same_v<R, float>) {
-      if (products_ == Products::bf16) return gemm_rounded(g, beta, c, ldc);
+      using T = std::conditional_t<Gemm::bf16, bfloat16, float>;
+      if (products == Products::bf16) return gemm_tiles(RoundedOperands<CpuDevice, T>(*this, g).args(g), beta, c, ldc);
     }
     gemm_tiles(g, beta, c, ldc);
   }
@@ -161,30 +183,6 @@ template <class Gemm_> class CpuDevice {
       if (part.m > 0 && part.n > 0) Gemm::product(part, beta, out, ldc);
     });
   }
-  // A library with bfloat16 products gets bfloat16 arrays, any other float arrays of the same rounded numbers.
-  void gemm_rounded(const GemmArgs<float>& g, float beta, float* c, std::int64_t ldc) {
-    using T = std::conditional_t<Gemm::bf16, bfloat16, float>;
-    const auto rows_a = g.op_a == Op::None ? g.m : g.k, cols_a = g.op_a == Op::None ? g.k : g.m;
-    const auto rows_b = g.op_b == Op::None ? g.k : g.n, cols_b = g.op_b == Op::None ? g.n : g.k;
-    const std::size_t size_a = std::size_t(rows_a * cols_a), size_b = std::size_t(rows_b * cols_b);
-    T *a = memory_.template acquire<T>(size_a), *b = memory_.template acquire<T>(size_b);
-    round_rows(g.a, g.lda, rows_a, cols_a, a);
-    round_rows(g.b, g.ldb, rows_b, cols_b, b);
-    gemm_tiles(GemmArgs<T>{g.op_a, g.op_b, g.m, g.n, g.k, a, cols_a, b, cols_b}, beta, c, ldc);
-    memory_.release(a, size_a * sizeof(T));
-    memory_.release(b, size_b * sizeof(T));
-  }
-  template <class T> void round_rows(const float* from, std::int64_t ld, std::int64_t rows, std::int64_t cols, T* to) {
-    constexpr std::int64_t tile = 32;
-    pool_.run(int((rows + tile - 1) / tile), [&](int k, int) {
-      const std::int64_t last = (k + 1) * tile < rows ? (k + 1) * tile : rows;
-      for (std::int64_t r = k * tile; r < last; ++r) for (std::int64_t i = 0; i < cols; ++i) {
-        const bfloat16 x(from[r * ld + i]);
-        if constexpr (Gemm::bf16) to[r * cols + i] = x; else to[r * cols + i] = float(x);
-      }
-    });
-  }
-
   static std::size_t pages(std::size_t bytes) { return (bytes + (std::size_t{2} << 20) - 1) >> 21 << 21; }
 
   static constexpr int scratch_rows = 96;  // more than any program holds at once

@@ -14,6 +14,7 @@
 #include "depthbench/backend/cuda_check.cuh"
 #include "depthbench/backend/cuda_entry.cuh"
 #include "depthbench/backend/cuda_gemm.cuh"
+#include "depthbench/backend/rounded_operand.hpp"
 #include "depthbench/core/memory.hpp"
 #include "depthbench/core/profile.hpp"
 
@@ -162,13 +163,20 @@ class CudaDevice {
   // How float products are formed; tf32 rounds their inputs to 10 bits of mantissa, on the way.
   void set_products(Products p) { products_ = p; }
   Products products() const { return products_; }
+  // Whether products read bfloat16 arrays, which a caller who needs them twice makes once (tape/product_input.hpp).
+  bool reads_bf16() const { return products_ == Products::bf16; }
+  void round_rows(const float* from, std::int64_t ld, std::int64_t rows, std::int64_t cols, bfloat16* to) {
+    for_elements(std::size_t(rows * cols), cuda::RoundRows<bfloat16>{from, to, cols, ld});
+  }
   void allow_tf32(bool yes) { products_on_device_->allow_tf32(yes); }
 
-  template <class R> void gemm(const GemmArgs<R>& g, R beta, R* c, std::int64_t ldc) {
+  template <class R> void gemm(const GemmArgs<R>& g, R beta, R* c, std::int64_t ldc) { gemm(g, beta, c, ldc, products_); }
+  template <class R> void gemm(const GemmArgs<R>& g, R beta, R* c, std::int64_t ldc, Products products) {
     if (g.m == 0 || g.n == 0) return;
     const auto timing = timed(Section::gemm, 2.0 * double(g.m) * double(g.n) * double(g.k), 0);
     if constexpr (std::is_same_v<R, float>)
-      if (products_ == Products::bf16) return gemm_rounded(g, beta, c, ldc);
+      if (products == Products::bf16)
+        return products_on_device_->product(stream_, RoundedOperands<CudaDevice, bfloat16>(*this, g).args(g), beta, c, ldc);
     products_on_device_->product(stream_, g, beta, c, ldc);
   }
 
@@ -205,20 +213,6 @@ class CudaDevice {
       std::memcpy(body.word, static_cast<const std::byte*>(from) + at, part);
       for_elements(part / sizeof(unsigned), body);
     }
-  }
-  void gemm_rounded(const GemmArgs<float>& g, float beta, float* c, std::int64_t ldc) {
-    const auto round = [&](const float* from, Op op, std::int64_t rows, std::int64_t cols, std::int64_t ld) {
-      if (op == Op::Transpose) std::swap(rows, cols);
-      const std::size_t n = std::size_t(rows * cols);
-      auto* to = memory_.template acquire<bfloat16>(n);
-      for_elements(n, cuda::RoundRows<bfloat16>{from, to, cols, ld});
-      return std::tuple{to, cols, n};
-    };
-    const auto [a, lda, na] = round(g.a, g.op_a, g.m, g.k, g.lda);
-    const auto [b, ldb, nb] = round(g.b, g.op_b, g.k, g.n, g.ldb);
-    products_on_device_->product(stream_, GemmArgs<bfloat16>{g.op_a, g.op_b, g.m, g.n, g.k, a, lda, b, ldb}, beta, c, ldc);
-    memory_.release(a, na * sizeof(bfloat16));
-    memory_.release(b, nb * sizeof(bfloat16));
   }
 
   cudaDeviceProp properties_{};

@@ -76,9 +76,10 @@ template <class Block_ = FiberBlock<8>> class EmulatedDevice : public CpuDevice<
     ++launches_;
     CpuDevice<PlainGemm>::copy(to, from, n);
   }
-  template <class R> void gemm(const GemmArgs<R>& g, R beta, R* c, std::int64_t ldc) {
+  template <class R> void gemm(const GemmArgs<R>& g, R beta, R* c, std::int64_t ldc) { gemm(g, beta, c, ldc, products()); }
+  template <class R> void gemm(const GemmArgs<R>& g, R beta, R* c, std::int64_t ldc, Products products) {
     ++launches_;
-    CpuDevice<PlainGemm>::gemm(g, beta, c, ldc);
+    CpuDevice<PlainGemm>::gemm(g, beta, c, ldc, products);
   }
 
  private:

@@ -25,12 +25,27 @@ namespace depthbench {
 enum class Op { None, Transpose };
 enum class Products { fp32, bf16 };  // the type of the inputs; sums are float in both
 
+// What a product reads: the numbers at p and, where somebody has rounded them already, the same as bfloat16.
+template <class T> struct Operand {
+  const T* p;
+  const bfloat16* rounded;
+
+  Operand(const T* numbers = nullptr, const bfloat16* in_bf16 = nullptr) : p(numbers), rounded(in_bf16) {}
+  operator const T*() const { return p; }
+  Operand& operator+=(std::int64_t n) {
+    p += n;
+    if (rounded) rounded += n;
+    return *this;
+  }
+  friend Operand operator+(Operand x, std::int64_t n) { return x += n; }
+};
+
 template <class T> struct GemmArgs {
   Op op_a, op_b;
   std::int64_t m, n, k;
-  const T* a;
+  Operand<T> a;
   std::int64_t lda;
-  const T* b;
+  Operand<T> b;
   std::int64_t ldb;
   double flops() const { return 2.0 * double(m) * double(n) * double(k); }
   double bytes(bool adds) const { return (double(m) * double(k) + double(k) * double(n) + (adds ? 2.0 : 1.0) * double(m) * double(n)) * sizeof(T); }
@@ -40,7 +55,7 @@ struct PlainGemm {
   static constexpr const char* name = "built-in loops";
   static constexpr bool bf16 = false;
   template <class R> static void product(const GemmArgs<R>& g, R beta, R* c, std::int64_t ldc) {
-    tile_gemm_blocked(g.op_a == Op::Transpose, g.op_b == Op::Transpose, g.m, g.n, g.k, g.a, g.lda, g.b, g.ldb, beta, c, ldc);
+    tile_gemm_blocked(g.op_a == Op::Transpose, g.op_b == Op::Transpose, g.m, g.n, g.k, g.a.p, g.lda, g.b.p, g.ldb, beta, c, ldc);
   }
 };
 

@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "depthbench/backend/gemm.hpp"
+#include "depthbench/backend/rounded_operand.hpp"
 #include "depthbench/core/memory.hpp"
 #include "depthbench/core/profile.hpp"
 #include "depthbench/kernel/counted.hpp"
@@ -70,15 +71,14 @@ class ShapeOnly {
   }
   void set_products(Products p) { products_ = p; }
   Products products() const { return products_; }
-  template <class R> void gemm(const GemmArgs<R>& g, R beta, R*, std::int64_t) {
+  bool reads_bf16() const { return DefaultGemm::bf16 && products_ == Products::bf16; }
+  template <class T> void round_rows(const float*, std::int64_t, std::int64_t, std::int64_t, T*) {}
+  template <class R> void gemm(const GemmArgs<R>& g, R beta, R* c, std::int64_t ldc) { gemm(g, beta, c, ldc, products_); }
+  template <class R> void gemm(const GemmArgs<R>& g, R beta, R*, std::int64_t, Products products) {
     if (g.m == 0 || g.n == 0) return;
     const auto timing = timed(Section::gemm, g.flops(), g.bytes(beta != R(0)));
-    if (products_ == Products::fp32 || !std::is_same_v<R, float>) return;
-    using T = std::conditional_t<DefaultGemm::bf16, bfloat16, float>;  // the rounded inputs, as in cpu.hpp
-    const std::size_t size_a = std::size_t(g.m * g.k), size_b = std::size_t(g.k * g.n);
-    T *a = memory_.template acquire<T>(size_a), *b = memory_.template acquire<T>(size_b);
-    memory_.release(a, size_a * sizeof(T));
-    memory_.release(b, size_b * sizeof(T));
+    if constexpr (std::is_same_v<R, float>)
+      if (products == Products::bf16) RoundedOperands<ShapeOnly, std::conditional_t<DefaultGemm::bf16, bfloat16, float>>(*this, g);
   }
 
  private:

@@ -69,7 +69,7 @@ template <class Device, class R> class DepthBank {
       const auto timing = tape.device().timed(Section::rows, 2.0 * n * d, 1.0 * n * d * sizeof(R));
       tape.device().template for_tiles<R>(int(n), depth_tile, int(d), DepthInverseRms<R>{v.value(), s.r.out(), R(eps_)});
     }
-    tape.device().gemm(GemmArgs<R>{Op::None, Op::Transpose, m, n, d, keys_.value() + first * d, d, v.value(), d}, R(0), s.logit.out(), n);
+    tape.device().gemm(GemmArgs<R>{Op::None, Op::Transpose, m, n, d, keys_.value() + first * d, d, v.value(), d}, R(0), s.logit.out(), n, Products::fp32);
     tape.record(2, [&tape, s, keys = keys_, state = state_.get()] { pull(tape, s, keys, *state); }, Tape<Device, R>::Pull::yes);
     return s;
   }
@@ -172,8 +172,8 @@ template <class Device, class R> class DepthBank {
       while (first + count < m && mixers[std::size_t(first + count)] == mixers[std::size_t(first)] + count) ++count;
       const std::int64_t row = std::int64_t(mixers[std::size_t(first)]) * d;
       const R* gs = g.get() + first * n;
-      device.gemm(GemmArgs<R>{Op::Transpose, Op::None, n, d, count, gs, n, keys.value() + row, d}, R(1), dv.g, d);
-      device.gemm(GemmArgs<R>{Op::None, Op::None, count, d, n, gs, n, s.v.value(), d}, R(1), dk + row, d);
+      device.gemm(GemmArgs<R>{Op::Transpose, Op::None, n, d, count, gs, n, keys.value() + row, d}, R(1), dv.g, d, Products::fp32);
+      device.gemm(GemmArgs<R>{Op::None, Op::None, count, d, n, gs, n, s.v.value(), d}, R(1), dk + row, d, Products::fp32);
       first += count;
     }
     for (const int l : mixers) if (!state.wanted(l)) state.readers[std::size_t(l)] = {};

@@ -48,7 +48,7 @@ Var<Device, R> linear_cross_entropy(Var<Device, R> x, Var<Device, R> w, std::spa
   }
   for (std::int64_t first = 0; first < n; first += chunk) {
     const std::int64_t m = std::min(chunk, n - first);
-    device.gemm(GemmArgs<R>{Op::None, Op::Transpose, m, vocab, d, x.value() + first * d, d, w.value(), d}, R(0), logits, vocab);
+    device.gemm(GemmArgs<R>{Op::None, Op::Transpose, m, vocab, d, tape.operand(x) + first * d, d, tape.operand(w), d}, R(0), logits, vocab);
     {
       const auto timing = device.timed(Section::loss, (gradient ? 5.0 : 4.0) * m * vocab, 2.0 * m * vocab * sizeof(R));  // max, -, exp, +; scaling
       const std::int32_t* target = staged.data() + first;
@@ -60,8 +60,9 @@ Var<Device, R> linear_cross_entropy(Var<Device, R> x, Var<Device, R> w, std::spa
     }
     if (!gradient) continue;
     const auto early = device.profile().within(Pass::backward);
-    device.gemm(GemmArgs<R>{Op::None, Op::None, m, d, vocab, logits, vocab, w.value(), d}, R(0), dx.out() + first * d, d);
-    device.gemm(GemmArgs<R>{Op::Transpose, Op::None, vocab, d, m, logits, vocab, x.value() + first * d, d}, R(first > 0), dw.out(), d);
+    const auto dlogits = tape.input(logits, m * vocab);
+    device.gemm(GemmArgs<R>{Op::None, Op::None, m, d, vocab, dlogits.operand(), vocab, tape.operand(w), d}, R(0), dx.out() + first * d, d);
+    device.gemm(GemmArgs<R>{Op::Transpose, Op::None, vocab, d, m, dlogits.operand(), vocab, tape.operand(x) + first * d, d}, R(first > 0), dw.out(), d);
   }
   auto loss = tape.make({});
   device.template for_tiles<double>(1, 1, int(n), SumOf<R, R, DividedBy>{nll, loss.out(), {normaliser}});

@@ -61,7 +61,7 @@ Var<Device, R> mhc_coefficients(const MhcParameters<Device, R>& p, Var<Device, R
   check_shape("mhc_coefficients", "alpha_res", p.alpha_res.shape(), {});
   check_shape("mhc_coefficients", "squares", squares.shape(), {tokens, 1});
   auto z = tape.make({count, tokens}), c = tape.make({count, tokens});
-  tape.device().gemm(GemmArgs<R>{Op::Transpose, Op::Transpose, count, tokens, nd, p.phi.value(), count, x.value(), nd}, R(0), z.out(), tokens);
+  tape.device().gemm(GemmArgs<R>{Op::Transpose, Op::Transpose, count, tokens, nd, tape.operand(p.phi), count, tape.operand(x), nd}, R(0), z.out(), tokens);
   detail::with_n(o.n, [&]<int n>() {
     tape.device().template for_packs<R>(std::size_t(tokens), MhcForward<n, R>{detail::mhc_inputs<n>(p, z, squares, nd, o), c.out()});
   });
@@ -88,10 +88,11 @@ Var<Device, R> mhc_coefficients(const MhcParameters<Device, R>& p, Var<Device, R
     add_total(p.alpha_pre, 0, o.n);
     add_total(p.alpha_post, o.n, 2 * o.n);
     add_total(p.alpha_res, 2 * o.n, count);
+    const auto dz_in = tape.input(dz.get(), count * tokens);
     if (const auto g = tape.accumulate(p.phi); g.g)
-      device.gemm(GemmArgs<R>{Op::Transpose, Op::Transpose, nd, count, tokens, x.value(), nd, dz.get(), tokens}, g.beta(), g.g, count);
+      device.gemm(GemmArgs<R>{Op::Transpose, Op::Transpose, nd, count, tokens, tape.operand(x), nd, dz_in.operand(), tokens}, g.beta(), g.g, count);
     if (const auto g = tape.accumulate(x); g.g)
-      device.gemm(GemmArgs<R>{Op::Transpose, Op::Transpose, tokens, nd, count, dz.get(), tokens, p.phi.value(), count}, g.beta(), g.g, nd);
+      device.gemm(GemmArgs<R>{Op::Transpose, Op::Transpose, tokens, nd, count, dz_in.operand(), tokens, tape.operand(p.phi), count}, g.beta(), g.g, nd);
   });
   return c;
 }

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "depthbench/tape/parameter.hpp"
+#include "depthbench/tape/product_input.hpp"
 
 namespace depthbench {
 
@@ -91,6 +92,15 @@ template <class Device, class R> class Tape {
     if (!recording_) return;
     nodes_.push_back({int(slots_.size()) - outputs, pull, device_->profile().part(), std::make_unique<Closure<F>>(std::move(f))});
   }
+  // x for matrix products: rounded by the first that asks, and kept with x for those to come.
+  Operand<R> operand(Variable x) {
+    Slot& s = slots_[base_of(x)];
+    if (!s.product_input) s.product_input = std::make_unique<Input>(*device_, s.value, std::size_t(s.shape.numel()));
+    return s.product_input->operand();
+  }
+  // The same of a gradient or a buffer, while the result lives.
+  using Input = ProductInput<Device, R>;
+  Input input(const R* p, std::int64_t n) { return Input(*device_, p, std::size_t(n)); }
   const R* grad(Variable y) {  // of an output, zero if nothing flowed into it
     const auto [g, add] = accumulate(y);
     if (!add) device_->zero(g, std::size_t(y.numel()));
@@ -229,6 +239,7 @@ template <class Device, class R> class Tape {
     bool own_has_grad = false;
     int base = -1;  // the value this one is an alias of
     Parameter<R>* parameter = nullptr;  // that this value is
+    std::unique_ptr<Input> product_input{};
   };
   struct AnyClosure {
     virtual ~AnyClosure() = default;
@@ -288,6 +299,7 @@ template <class Device, class R> class Tape {
   }
   void release(Slot& s) {
     if (auto* p = std::exchange(s.parameter, nullptr); p && released_) released_(*p);
+    s.product_input.reset();
     if (!s.wants_grad && s.grad) release_buffer(std::exchange(s.grad, nullptr), std::size_t(s.shape.numel()));
     if (s.owner != Owner::tape) return;
     if (s.value) release_buffer(s.value, std::size_t(s.shape.numel()));
