@@ -15,25 +15,12 @@
 #include "depthbench/kernel/attention_shape.hpp"
 #include "depthbench/kernel/pack_math.hpp"
 #include "depthbench/kernel/rope.hpp"
+#include "depthbench/kernel/slot_rows.hpp"
 #include "depthbench/kernel/tile_gemm.hpp"
 
 namespace depthbench {
 
 namespace detail {
-
-template <class R> R row_dot(const R* a, const R* b, int n) {
-  using P = cpu_pack<R>;
-  P acc = P::splat(0);
-  for (int j = 0; j < n; j += P::width) acc = acc + load_pack<P>(a + j, n - j) * load_pack<P>(b + j, n - j);
-  const P one[1] = {acc};
-  R sum[1];
-  lane_sums(one, sum);
-  return sum[0];
-}
-template <class R> void row_add(R c, const R* x, R* y, int n) {  // y += c x
-  using P = cpu_pack<R>;
-  for (int j = 0; j < n; j += P::width) store_pack(y + j, load_pack<P>(y + j, n - j) + P::splat(c) * load_pack<P>(x + j, n - j), n - j);
-}
 
 template <class R> struct HeadTiles {  // sizes of the packed tiles of one head
   static constexpr int W = cpu_pack<R>::width;
@@ -148,8 +135,8 @@ void causal_attention_forward(Device& device, const AttentionShape& s, const Rop
     for (int r = 0; r < m; ++r) {
       R* line = scores + std::size_t(r) * row;
       detail::mask(line, first + r + 1, kp);
-      for (int e = 0; e < extra; ++e)
-        line[kp + e] = detail::row_dot(qr + std::size_t(r) * hp, slots[e].k + (std::int64_t(b) * T + first + r) * slots[e].k_stride + slot_head, h);
+      const auto key = [&](int e, int later) { return slots[e].k + (std::int64_t(b) * T + first + r + later) * slots[e].k_stride + slot_head; };
+      detail::slot_dots(qr + std::size_t(r) * hp, h, extra, key, line + kp);
       detail::mask(line, kp + extra, kp + ep);
       const auto [top, sum] = detail::softmax_row(line, kp + ep);
       sums[r] = sum;
@@ -158,8 +145,8 @@ void causal_attention_forward(Device& device, const AttentionShape& s, const Rop
     tile_gemm<Store::Overwrite>(m, hp, keys, TileA<R>{scores, row, 1}, vp, hp, acc, hp);
     for (int r = 0; r < m; ++r) {
       const R c = R(1) / sums[r];
-      for (int e = 0; e < extra; ++e)
-        detail::row_add(scores[std::size_t(r) * row + kp + e], slots[e].v + (std::int64_t(b) * T + first + r) * slots[e].v_stride + slot_head, acc + std::size_t(r) * hp, h);
+      const auto value = [&](int e, int later) { return slots[e].v + (std::int64_t(b) * T + first + r + later) * slots[e].v_stride + slot_head; };
+      detail::slot_mix(scores + std::size_t(r) * row + kp, h, extra, value, acc + std::size_t(r) * hp);
       for (int j = 0; j < h; ++j) out[at + std::size_t(r) * s.width() + j] = acc[std::size_t(r) * hp + j] * c;
     }
   });
@@ -175,8 +162,8 @@ void causal_attention_backward(Device& device, const AttentionShape& s, const Ro
   using Tiles = detail::HeadTiles<R>;
   using P = cpu_pack<R>;
   constexpr int W = P::width;
-  const int T = s.seq, h = s.head_dim, hp = Tiles::up(h), tp = Tiles::up(T);
-  const int chunk = std::max(std::min(Tiles::max_keys, tp), hp);
+  const int T = s.seq, h = s.head_dim, hp = Tiles::up(h), tp = Tiles::up(T), extra = int(slots.size());
+  const int chunk = std::max({std::min(Tiles::max_keys, tp), hp, Tiles::up((extra + Tiles::rows - 1) / Tiles::rows)});
   const std::size_t rows = std::size_t(T) * hp, columns = std::size_t(h) * tp, tile = std::size_t(Tiles::rows) * chunk;
   const std::size_t scratch = 6 * rows + 2 * columns + 2 * tile + std::size_t(Tiles::rows) * hp;
   const auto cost = AttentionCost::backward(s, int(slots.size()), sizeof(R));
@@ -191,7 +178,7 @@ void causal_attention_backward(Device& device, const AttentionShape& s, const Ro
     R *qr = kr + rows, *dor = qr + rows, *dkr = dor + rows, *dvr = dkr + rows, *vr = dvr + rows;
     R* kt = vr + rows;       // (h, tp)
     R* vt = kt + columns;    // (h, tp)
-    R* p = vt + columns;     // probabilities, then one rotated row        (48, chunk)
+    R* p = vt + columns;     // probabilities, then those of slots, then one rotated row   (48, chunk)
     R* ds = p + tile;        // gradient of the scores                     (48, chunk)
     R* dqr = ds + tile;      // gradient of 48 queries                     (48, hp)
     const std::size_t kv_at = std::size_t(b) * T * s.kv_width() + std::size_t(g) * h;
@@ -235,14 +222,25 @@ void causal_attention_backward(Device& device, const AttentionShape& s, const Ro
           tile_gemm<Store::Add>(n, hp, m, TileA<R>{ds, 1, chunk}, qr + std::size_t(first) * hp, hp, dkr + std::size_t(k0) * hp, hp);
           tile_gemm<Store::Add>(m, hp, n, TileA<R>{ds, chunk, 1}, kr + std::size_t(k0) * hp, hp, dqr, hp);
         }
-        for (const DepthSlot<R>& slot : slots) for (int r = 0; r < m; ++r) {
-          const std::int64_t token = std::int64_t(b) * T + first + r, at_k = token * slot.k_stride + std::int64_t(g) * h, at_v = token * slot.v_stride + std::int64_t(g) * h;
+        for (int r = 0; r < m && extra > 0; ++r) {
+          const std::int64_t token = std::int64_t(b) * T + first + r, column = std::int64_t(g) * h;
           const R *query = qr + std::size_t(first + r) * hp, *grad = dor + std::size_t(first + r) * hp;
-          const R e = std::exp(detail::row_dot(query, slot.k + at_k, h) - log_sum[first + r]);
-          const R d = e * (detail::row_dot(grad, slot.v + at_v, h) - delta[r]);
-          detail::row_add(d, slot.k + at_k, dqr + std::size_t(r) * hp, h);
-          if (slot.dk) detail::row_add(d, query, slot.dk + at_k, h);
-          if (slot.dv) detail::row_add(e, grad, slot.dv + at_v, h);
+          const auto key = [&](int e, int later) { return slots[e].k + (token + later) * slots[e].k_stride + column; };
+          const auto value = [&](int e, int later) { return slots[e].v + (token + later) * slots[e].v_stride + column; };
+          const auto dkey = [&](int e, int later) { return slots[e].dk ? slots[e].dk + (token + later) * slots[e].k_stride + column : nullptr; };
+          const auto dvalue = [&](int e, int later) { return slots[e].dv ? slots[e].dv + (token + later) * slots[e].v_stride + column : nullptr; };
+          R *pe = p, *de = ds;  // of the slots of this row
+          detail::slot_dots(query, h, extra, key, pe);
+          detail::slot_dots(grad, h, extra, value, de);
+          const P l = P::splat(log_sum[first + r]), d = P::splat(delta[r]);
+          for (int e = 0; e < extra; e += W) {
+            const P w = math::exp(load_pack<P>(pe + e, extra - e) - l);
+            store_pack(pe + e, w, extra - e);
+            store_pack(de + e, w * (load_pack<P>(de + e, extra - e) - d), extra - e);
+          }
+          detail::slot_mix(de, h, extra, key, dqr + std::size_t(r) * hp);
+          detail::slot_spread(de, query, h, extra, dkey);
+          detail::slot_spread(pe, grad, h, extra, dvalue);
         }
         if (dq.g) for (int r = 0; r < m; ++r) {
           R* y = dq.g + at + std::size_t(first + r) * s.width();
