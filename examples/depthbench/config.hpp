@@ -81,6 +81,7 @@ void visit_keys(Config& c, V&& v) {
     Choices{"keep", "recompute"});
   v("train.precision", c.precision, "of products; bf16_pure: of parameters and moments too",
     Choices{"fp32", "bf16", "bf16_pure"});
+  v("train.capture", c.train.capture, "on a GPU: a step is captured once and replayed as a CUDA graph");
   v("train.gradient_parts", c.train.gradient_parts, "of a batch, shared out to processes; the same bits on any number of them; 0: one a process");
   v("train.eval_every", c.eval_every, "steps between validations; 0: at the end only");
   v("optimizer.beta1", c.train.adamw.beta1, "AdamW");

@@ -2,7 +2,9 @@
 // loss, every gradient and one optimizer step, in double, at widths that fill no register, warp or tile.
 #include "depthbench/backend/emulated.hpp"
 #include "tests/catch.hpp"
+#include "tests/emulated/captured_training.hpp"
 #include "tests/emulated/whole_step.hpp"
+#include "tests/model/golden_result.hpp"
 
 using namespace depthbench;
 using namespace depthbench_test;
@@ -59,4 +61,34 @@ TEST_CASE("emulated: attention over several tiles, with depth slots", "[emulated
   const Case tall{{20, 8, 3, 4, 2, 6}, 1, 70}, heads{{20, 72, 2, 1, 1, 6}, 1, 33};  // h = 2 and 72: 4 and 32 channels a thread
   CHECK(difference(tall, "moda") < 1e-11);
   CHECK(difference(heads, "moda") < 1e-11);
+}
+
+TEST_CASE("emulated: golden cases", "[emulated]") {
+  EmulatedDevice<> device;
+  int cases = 0;
+  for (const auto& name : golden_cases()) {
+    if (!name.ends_with("_tiny")) continue;
+    CAPTURE(name);
+    GoldenCase<R, EmulatedDevice<>> c(device, name);
+    const auto needs = golden_needs(c);
+    const Share share = worst_share(golden_result(c), needs, allowed_float64(c, needs));
+    CAPTURE(share.what);
+    CHECK(share.value < 1);
+    ++cases;
+  }
+  CHECK(cases == 10);
+}
+
+TEST_CASE("emulated: a step that is captured and replayed is a step, bit for bit, in every design", "[emulated]") {
+  const auto same = [](const std::string& design, Activations activations = Activations::keep) {
+    EmulatedDevice<> plain, capturing;
+    const Trained needs = captured_training<R>(plain, design, false, activations), has = captured_training<R>(capturing, design, true, activations);
+    CHECK(has.untouched);
+    return has == needs;
+  };
+  for (const auto& design : Designs<EmulatedDevice<>, R>().list()) {
+    CAPTURE(design);
+    CHECK(same(design));
+  }
+  CHECK(same("hc", Activations::recompute));
 }

@@ -5,10 +5,12 @@
 //   float     against double on the CPU; limit: ten times the error of the CPU's own float, or 1e-5 (fast exp, tanh and reciprocal)
 //   bf16      products of rounded inputs on both; limit: the error of the CPU's bf16 against double
 //   again     the same step twice in float: the same bits
+//   graph     training with its steps captured in a CUDA graph and replayed: the same bits as without
 #include <cstdio>
 
 #include "depthbench/backend/cpu.hpp"
 #include "depthbench/backend/cuda.cuh"
+#include "tests/emulated/captured_training.hpp"
 #include "tests/emulated/whole_step.hpp"
 
 using namespace depthbench;
@@ -47,6 +49,8 @@ int main(int argc, char** argv) {
     std::vector<std::string> designs(argv + 1, argv + argc);
     if (designs.empty()) designs = Designs<CudaDevice, float>().list();
     for (const auto& design : designs) {  // rows of whole 16 bytes; otherwise nothing is a round number
+      const Trained plain = captured_training<float>(gpu, design, false), captured = captured_training<float>(gpu, design, true);
+      report(design, "tiny", "graph", captured == plain && captured.untouched ? 0 : 1, 0);
       compare(gpu, design, "small", {{41, 24, 2, 3, 1, 20}, 2, 37});
       compare(gpu, design, "larger", {{300, 192, 3, 3, 3, 512}, 2, 130});
     }

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "tests/catch.hpp"
-#include "tests/model/golden_case.hpp"
+#include "tests/model/golden_result.hpp"
 #include "tests/tape/fixture.hpp"
 
 using namespace depthbench;
@@ -54,53 +54,24 @@ std::vector<double> training(const std::string& design, int threads, Activations
 
 }  // namespace
 
-// How far may float be from float64? Rounding acts like a relative change of every weight by 2^-24 at each of
-// the model's stages. The change is measured with weights disturbed by 2^-12, where float's own noise does not
-// matter, and scaled down; 2 K + 4 stages of several roundings each.
-TEST_CASE("float32: logits and loss of the golden cases within rounding", "[model]") {
+TEST_CASE("float32 and bf16: logits, loss, gradients and three steps of the golden cases within rounding", "[model]") {
   Cpu cpu(2);
-  Tape<Cpu, float> tape(cpu);
-  for (const auto& name : golden_cases<float>()) {
-    GoldenCase<float> c(cpu, name);
-    const auto logits = [&] {
-      auto v = copy_of(c.model->logits(tape, c.tokens, c.batch));
-      tape.clear();
-      return v;
+  for (const auto& name : golden_cases()) {
+    const Sensitivity sensitive = sensitivity(name);
+    const auto share = [&](const Arithmetic& arithmetic) {
+      GoldenCase<float> c(cpu, name);
+      return worst_share(golden_result(c), golden_needs(c), allowed_rounding(sensitive, arithmetic));
     };
-    const auto exact = c.needs("logits");
-    const auto has = logits();
-    const double loss = double(*c.loss(tape).value());
-    tape.clear();
-    for (auto& p : c.model->parameters().list()) for (std::int64_t i = 0; i < p.numel(); ++i)
-      p.value[i] *= 1 + 0x1p-12f * float(Rng(9).normal(std::uint64_t(i) + std::uint64_t(p.offset)));
-    const double sensitivity = error_of(logits(), has) * 0x1p12,
-                 stages = 2 * c.model->config().sublayers() + 4;
-    const double bound = 4 * stages * (1 + sensitivity) * 0x1p-24;
-    CAPTURE(name, sensitivity, bound);
-    CHECK(bound < 1e-3);
-    CHECK(error_of(has, exact) < bound);
-    CHECK(loss == Approx(c.needs("loss")[0]).epsilon(bound));
-  }
-}
-
-TEST_CASE("float32: gradients and three steps follow float64", "[model]") {
-  Cpu cpu(2);
-  Tape<Cpu, float> tape(cpu);
-  for (const auto& name : golden_cases<float>()) {
-    GoldenCase<float> c(cpu, name);
-    Adamw<Cpu, float> adamw(c.model->parameters(), c.adamw());
-    CAPTURE(name);
-    for (int step = 0; step < 3; ++step) {
-      const auto loss = c.loss(tape);
-      CHECK(double(*loss.value()) ==
-            Approx(c.json["adamw"]["losses"][std::size_t(step)].get<double>()).epsilon(1e-4));
-      tape.backward(loss);
-      if (step == 0) for (const auto& p : c.model->parameters().list()) {
-        CAPTURE(p.name);
-        if (!c.near_zero(p.name)) CHECK(error_of(p.grads(), c.needs("grad." + p.name)) < 2e-3);
-      }
-      adamw.step(c.json["adamw"]["lr"]);
-    }
+    cpu.set_products(Products::fp32);
+    const Share fp32 = share(in_float(GoldenText(golden_folder() / name / "case.json").model));
+    CAPTURE(name, fp32.value, fp32.what);
+    CHECK(fp32.value < 1);
+    cpu.set_products(Products::bf16);
+    const Share bf16 = share(in_bf16());
+    CAPTURE(bf16.value, bf16.what);
+    CHECK(bf16.value < 1);
+    CHECK(fp32.value > 1e-3);  // and no more room than that
+    CHECK(bf16.value > 1e-3);
   }
 }
 

@@ -15,7 +15,7 @@ std::vector<double> logits(const std::string& name, double norm_eps = 0) {
   if (norm_eps == 0) return copy_of(c.model->logits(tape, c.tokens, c.batch));
   auto config = c.model->config();
   config.norm_eps = norm_eps;
-  Transformer<Cpu, double> other(cpu, config, Designs<Cpu, double>().make(c.json["design"]));
+  Transformer<Cpu, double> other(cpu, config, Designs<Cpu, double>().make(c.design));
   other.initialize(1);
   for (auto& p : other.parameters().list()) {
     const auto& from = c.model->parameters()[p.name];

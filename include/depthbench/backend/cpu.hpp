@@ -24,6 +24,7 @@ template <class Gemm_> class CpuDevice {
   using Gemm = Gemm_;
   static constexpr int teams = 16;  // partial sums of parameter gradients, whatever the number of threads
   static constexpr bool simt = false;  // bodies run on packs of a thread, not on the threads of a block
+  static constexpr bool replays = false;  // cannot keep launches to do them again (repeat.hpp)
 
   explicit CpuDevice(int threads = 0) : pool_(threads), scratch_(std::size_t(pool_.size())), memory_(*this) {}
 

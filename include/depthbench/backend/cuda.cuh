@@ -7,9 +7,11 @@
 // The number of teams is fixed, so sums have the same bits on GPUs of any size.
 #pragma once
 #include <cstring>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <span>
+#include <utility>
 
 #include "depthbench/backend/cuda_check.cuh"
 #include "depthbench/backend/cuda_entry.cuh"
@@ -48,8 +50,11 @@ class CudaDevice {
   static const char* gemm_name() { return "cuBLASLt"; }
   const cudaDeviceProp& properties() const { return properties_; }
   cudaStream_t stream() const { return stream_; }
-  void synchronize() { cuda::check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize"); }
-  Memory<CudaDevice>& memory() { return memory_; }
+  void synchronize() {
+    if (capturing_) fail<cuda_error>("cuda: work that is captured waits for the device");
+    cuda::check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
+  }
+  Memory<CudaDevice>& memory() { return *pool_; }
 
   // ---- time by section: with a profile running, every section waits for its kernels
   Profile& profile() { return profile_; }
@@ -60,7 +65,7 @@ class CudaDevice {
 
    private:
     static Profile& waited(CudaDevice& d) {
-      if (d.profile_.on()) d.synchronize();
+      if (d.profile_.on()) d.synchronize();  // and so no capture while a profile runs
       return d.profile_;
     }
     CudaDevice& device_;
@@ -96,10 +101,12 @@ class CudaDevice {
   template <class T> void upload(T* to, const T* from, std::size_t n) {
     const std::size_t bytes = n * sizeof(T);
     if (bytes <= at_most_as_arguments && bytes % sizeof(unsigned) == 0) return send_as_arguments(to, from, bytes);
+    if (capturing_) fail<cuda_error>("cuda: {} bytes are uploaded within work that is captured, {} at most can be", bytes, at_most_as_arguments);
     cuda::check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream_), "upload");
     synchronize();  // `from` is the caller's again
   }
   template <class T> void download(T* to, const T* from, std::size_t n) {
+    if (capturing_) fail<cuda_error>("cuda: {} numbers are read back within work that is captured", n);
     if (n > 0) cuda::check(cudaMemcpyAsync(to, from, n * sizeof(T), cudaMemcpyDeviceToHost, stream_), "download");
     synchronize();
   }
@@ -127,6 +134,52 @@ class CudaDevice {
     T* p_ = nullptr;
   };
   template <class T> Staged<T> stage(std::span<const T> list) { return {*this, list}; }
+
+  // ---- work that is kept as a CUDA graph, to be done again (repeat.hpp)
+  static constexpr bool replays = true;
+  using Pool = Memory<CudaDevice>;
+  class Graph {
+   public:
+    explicit Graph(cudaGraph_t graph) {
+      const auto status = cudaGraphInstantiate(&runnable_, graph, 0);
+      cudaGraphDestroy(graph);
+      cuda::check(status, "cudaGraphInstantiate");
+    }
+    ~Graph() { if (runnable_) cudaGraphExecDestroy(runnable_); }
+    Graph(Graph&& g) noexcept : runnable_(std::exchange(g.runnable_, nullptr)) {}
+    Graph& operator=(Graph&&) = delete;
+    cudaGraphExec_t runnable() const { return runnable_; }
+
+   private:
+    cudaGraphExec_t runnable_{};
+  };
+  Pool* add_pool() { return &pools_.emplace_back(*this); }
+  auto use_pool(Pool* pool) {
+    struct Used {
+      CudaDevice& device;
+      Pool* before;
+      ~Used() { device.pool_ = before; }
+    };
+    return Used{*this, std::exchange(pool_, pool)};
+  }
+  // Nothing is done while work is captured. Relaxed: what a call makes once and did not need before may still be allocated.
+  template <class F> Graph capture(F&& work) {
+    cuda::check(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeRelaxed), "cudaStreamBeginCapture");
+    capturing_ = true;
+    cudaGraph_t graph{};
+    try {
+      work();
+    } catch (...) {
+      capturing_ = false;
+      cudaStreamEndCapture(stream_, &graph);
+      if (graph) cudaGraphDestroy(graph);
+      throw;
+    }
+    capturing_ = false;
+    cuda::check(cudaStreamEndCapture(stream_, &graph), "cudaStreamEndCapture");
+    return Graph(graph);
+  }
+  void replay(const Graph& graph) { cuda::check(cudaGraphLaunch(graph.runnable(), stream_), "cudaGraphLaunch"); }
 
   // ---- work
   template <Mode M, class S, class Program, class Args>
@@ -218,6 +271,9 @@ class CudaDevice {
   cudaDeviceProp properties_{};
   cudaStream_t stream_{};
   Memory<CudaDevice> memory_;
+  std::deque<Pool> pools_;  // as long as the device: whoever holds a block of theirs may give it back late
+  Pool* pool_ = &memory_;
+  bool capturing_ = false;
   std::optional<cuda::MatrixProducts> products_on_device_;
   Profile profile_;
   Products products_ = Products::fp32;

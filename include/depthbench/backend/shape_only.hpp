@@ -43,7 +43,7 @@ class ShapeOnly {
   template <class T> void zero(T*, std::size_t) {}
   template <class T> void copy(T*, const T*, std::size_t) {}
   template <class T, class F> void generate(T*, std::size_t, const F&) {}
-  static constexpr bool simt = false, host_memory = true;
+  static constexpr bool simt = false, host_memory = true, replays = false;
   template <class T> void upload(T*, const T*, std::size_t) {}
   template <class T> void download(T*, const T*, std::size_t) {}
   template <class T> T read(const T*) { return T(); }

@@ -17,39 +17,46 @@ struct KeepBf16 {
   template <class R> static DB_FN R of(R x) { return R(float(bfloat16(float(x)))); }
 };
 
+// What changes from step to step. It stands in the device's memory, so that the same launches serve every step.
+template <class R> struct AdamwSchedule {
+  R lr, lr_decay;  // lr_decay: lr * weight decay
+  R bias1, bias2;  // 1 - beta^step
+};
+
 template <class R> struct AdamwStep {
-  R lr, beta1, beta2, eps, decay;  // decay: lr * weight decay, 0 for none
-  R bias1, bias2;                  // 1 - beta^step
-  R grad_scale;                    // clipping
+  R beta1, beta2, eps;
   static constexpr int flops = 16;  // of one number; those of plain numbers (1 - beta1, lr / bias1) not counted
   // One number: p, m, v change; g is read. Vectorised by the compiler where -fno-math-errno lets it (std::sqrt must not
   // set errno). With KeepBf16 the operations, and so the roundings, are those of PyTorch's AdamW on bfloat16 tensors.
-  template <class Keep> DB_FN void at(R& p, R& m, R& v, R g) const {
+  template <class Keep> DB_FN void at(const AdamwSchedule<R>& now, R grad_scale, R decay, R& p, R& m, R& v, R g) const {
     g = Keep::of(g * grad_scale);
     p = Keep::of(p * (R(1) - decay));
     m = Keep::of(beta1 * m + (R(1) - beta1) * g);
     v = Keep::of(Keep::of(beta2 * v) + (R(1) - beta2) * g * g);
-    const R denominator = Keep::of(Keep::of(Keep::of(std::sqrt(v)) / std::sqrt(bias2)) + eps);
-    p = Keep::of(p - lr / bias1 * m / denominator);
+    const R denominator = Keep::of(Keep::of(Keep::of(std::sqrt(v)) / std::sqrt(now.bias2)) + eps);
+    p = Keep::of(p - now.lr / now.bias1 * m / denominator);
   }
 };
 
 // A run of parameters that are treated alike, clipped by the norm that stands in the device's memory: *norm need not be
 // known to the host. One that is not finite changes nothing.
 template <class R, class Keep> struct AdamwRun {
-  AdamwStep<R> step;  // its grad_scale is not used
-  double clip;        // 0: none
+  AdamwStep<R> step;
+  const AdamwSchedule<R>* schedule;
+  bool decays;
+  double clip;  // 0: none
   const double* norm;
   R *p, *m, *v;
   const R* g;
   DB_FN void operator()(std::size_t first, std::size_t count) const {
     const double size = *norm;
     if (!(size - size == 0)) return;
-    AdamwStep<R> body = step;
-    body.grad_scale = R(clip > 0 && clip < size + 1e-6 ? clip / (size + 1e-6) : 1.0);
+    const AdamwStep<R> body = step;
+    const AdamwSchedule<R> now = *schedule;
+    const R grad_scale = R(clip > 0 && clip < size + 1e-6 ? clip / (size + 1e-6) : 1.0), decay = decays ? now.lr_decay : R(0);
     R *__restrict pp = p + first, *__restrict mm = m + first, *__restrict vv = v + first;
     const R* __restrict gg = g + first;
-    for (std::size_t i = 0; i < count; ++i) body.template at<Keep>(pp[i], mm[i], vv[i], gg[i]);
+    for (std::size_t i = 0; i < count; ++i) body.template at<Keep>(now, grad_scale, decay, pp[i], mm[i], vv[i], gg[i]);
   }
 };
 template <class R> struct RoundToBf16 {

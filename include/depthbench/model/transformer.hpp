@@ -14,7 +14,8 @@ namespace depthbench {
 template <class Device, class R> class Transformer {
  public:
   using Variable = Var<Device, R>;
-  using Tokens = std::span<const std::int32_t>;
+  using Tokens = std::span<const std::int32_t>;                       // of the host
+  using Batch = std::shared_ptr<const TokenBatch<Device>>;            // tokens and targets where the device reads them
   using Observer = std::function<void(int l, Variable state)>;  // z_0 .. z_L as they come to be
 
   Transformer(Device& device, const ModelConfig& config, std::unique_ptr<Residual<Device, R>> residual)
@@ -44,21 +45,22 @@ template <class Device, class R> class Transformer {
   ResidualShape residual_shape() const { return b_.residual_shape(); }
   void swap(int i, int j) { b_.residual->swap(parameters_, i, j); }  // blocks; a second call restores
 
-  // tokens: `batch` rows of equal length, one after the other.
-  ForwardPass<Device, R> begin(Tape<Device, R>& tape, Tokens tokens, int batch) {
-    const AttentionShape shape = attention_shape(tokens, batch);
+  // tokens: Tokens or a Batch, `batch` rows of equal length, one after the other.
+  template <class T> ForwardPass<Device, R> begin(Tape<Device, R>& tape, const T& tokens, int batch) {
+    const AttentionShape shape = attention_shape(count(tokens), batch);
     if (b_.rope.seq < shape.seq) {
       b_.rope = RopeTable<R>(shape.seq, b_.config.head_dim(), b_.config.rope_theta);
       b_.rope.place(tape.device());
     }
     const Variable x = [&] {
       const auto scope = tape.device().profile().within(Part::embedding);
-      return embedding(tokens, tape.use(*b_.embedding));
+      return embedding<Device, R>(tokens, tape.use(*b_.embedding));
     }();
     return {b_, x, shape};
   }
   // -> the head's normed input (B T, d)
-  Variable forward(Tape<Device, R>& tape, Tokens tokens, int batch, Activations activations = Activations::keep, const Observer& observe = {}) {
+  template <class T>
+  Variable forward(Tape<Device, R>& tape, const T& tokens, int batch, Activations activations = Activations::keep, const Observer& observe = {}) {
     auto pass = begin(tape, tokens, batch);
     const auto show = [&] {
       if (observe) observe(pass.block(), tape.no_grad([&] { return std::vector<Variable>{pass.state()}; })[0]);
@@ -87,12 +89,19 @@ template <class Device, class R> class Transformer {
     const auto scope = h.tape->device().profile().within(Part::head);
     return linear_cross_entropy(h, h.tape->use(*b_.head), targets, labels, nll_out);
   }
+  Variable head_loss(Variable h, const Batch& batch, double labels) {
+    const auto scope = h.tape->device().profile().within(Part::head);
+    check_targets(batch->host_targets(), h.rows(), b_.config.vocab_size);
+    return linear_cross_entropy<Device, R>(h, h.tape->use(*b_.head), batch->targets(), labels);
+  }
 
  private:
-  AttentionShape attention_shape(Tokens tokens, int batch) const {
-    if (batch < 1 || tokens.empty() || tokens.size() % std::size_t(batch) != 0)
-      fail<shape_error>("transformer: {} tokens do not make {} rows of equal length", tokens.size(), batch);
-    return {batch, int(tokens.size()) / batch, b_.config.n_heads, b_.config.n_kv_heads, b_.config.head_dim()};
+  static std::size_t count(Tokens tokens) { return tokens.size(); }
+  static std::size_t count(const Batch& batch) { return std::size_t(batch->size()); }
+  AttentionShape attention_shape(std::size_t tokens, int batch) const {
+    if (batch < 1 || tokens == 0 || tokens % std::size_t(batch) != 0)
+      fail<shape_error>("transformer: {} tokens do not make {} rows of equal length", tokens, batch);
+    return {batch, int(tokens) / batch, b_.config.n_heads, b_.config.n_kv_heads, b_.config.head_dim()};
   }
 
   Backbone<Device, R> b_;

@@ -23,22 +23,24 @@ inline std::int64_t rows_of_logits(std::int64_t n, std::int64_t vocab, std::size
 }
 }  // namespace detail
 
-// nll_out, if not null, receives the N losses of single positions (zero where there is no label).
-template <class Device, class R>
-Var<Device, R> linear_cross_entropy(Var<Device, R> x, Var<Device, R> w, std::span<const std::int32_t> targets, double normaliser,
-                                    R* nll_out = nullptr) {
-  auto& tape = *x.tape;
-  auto& device = tape.device();
-  const std::int64_t n = x.rows(), d = x.cols(), vocab = w.rows();
-  if (w.cols() != d) fail<shape_error>("linear_cross_entropy: W has shape {}, needs (V, {})", w.shape().text(), d);
+inline void check_targets(std::span<const std::int32_t> targets, std::int64_t n, std::int64_t vocab) {
   if (std::int64_t(targets.size()) != n) fail<shape_error>("linear_cross_entropy: {} targets, needs {} (rows of x)", targets.size(), n);
   for (std::size_t i = 0; i < targets.size(); ++i)
     if (targets[i] != ignored_target && (targets[i] < 0 || targets[i] >= vocab))
       fail<shape_error>("linear_cross_entropy: target {} at position {} is outside [0, {})", targets[i], i, vocab);
+}
+
+// targets: N, checked (check_targets), where the device reads them.
+// nll_out, if not null, receives the N losses of single positions (zero where there is no label), on the host.
+template <class Device, class R>
+Var<Device, R> linear_cross_entropy(Var<Device, R> x, Var<Device, R> w, const std::int32_t* targets, double normaliser, R* nll_out = nullptr) {
+  auto& tape = *x.tape;
+  auto& device = tape.device();
+  const std::int64_t n = x.rows(), d = x.cols(), vocab = w.rows();
+  if (w.cols() != d) fail<shape_error>("linear_cross_entropy: W has shape {}, needs (V, {})", w.shape().text(), d);
 
   const bool gradient = tape.recording();
   const std::int64_t chunk = detail::rows_of_logits(n, vocab, sizeof(R));
-  const auto staged = device.stage(targets);
   R* logits = tape.acquire_buffer(std::size_t(chunk * vocab));
   R* nll = tape.acquire_buffer(std::size_t(n));
   Var<Device, R> dx, dw;
@@ -51,7 +53,7 @@ Var<Device, R> linear_cross_entropy(Var<Device, R> x, Var<Device, R> w, std::spa
     device.gemm(GemmArgs<R>{Op::None, Op::Transpose, m, vocab, d, tape.operand(x) + first * d, d, tape.operand(w), d}, R(0), logits, vocab);
     {
       const auto timing = device.timed(Section::loss, (gradient ? 5.0 : 4.0) * m * vocab, 2.0 * m * vocab * sizeof(R));  // max, -, exp, +; scaling
-      const std::int32_t* target = staged.data() + first;
+      const std::int32_t* target = targets + first;
       const auto rows = [&]<bool with_gradient>() {
         device.template for_tiles<R>(int(m), 4, int(vocab),
                                      CrossEntropyRows<with_gradient, R>{logits, int(vocab), target, nll + first, R(1 / normaliser)});
@@ -76,6 +78,14 @@ Var<Device, R> linear_cross_entropy(Var<Device, R> x, Var<Device, R> w, std::spa
         tape.device().template for_packs<R>(std::size_t(input.numel()), ScaleBy<R>{made.value(), g.g, seed, g.add});
   });
   return loss;
+}
+
+// The same of a list of the host's.
+template <class Device, class R>
+Var<Device, R> linear_cross_entropy(Var<Device, R> x, Var<Device, R> w, std::span<const std::int32_t> targets, double normaliser, R* nll_out = nullptr) {
+  check_targets(targets, x.rows(), w.rows());
+  const auto staged = x.tape->device().stage(targets);
+  return linear_cross_entropy(x, w, staged.data(), normaliser, nll_out);
 }
 
 }  // namespace depthbench

@@ -28,6 +28,7 @@ template <class Device, class R> class Adamw {
     m_ = device.memory().template acquire<R>(size_);
     v_ = device.memory().template acquire<R>(size_);
     part_ = device.memory().template acquire<double>(parts() + 1);
+    schedule_ = device.memory().template acquire<AdamwSchedule<R>>(1);
     device.zero(m_, size_);
     device.zero(v_, size_);
     for (const auto& p : parameters.list()) {  // runs of neighbours that are treated alike, padding included
@@ -41,6 +42,7 @@ template <class Device, class R> class Adamw {
   ~Adamw() {
     for (R* slab : {m_, v_}) parameters_->device().memory().release(slab, size_ * sizeof(R));
     parameters_->device().memory().release(part_, (parts() + 1) * sizeof(double));
+    parameters_->device().memory().release(schedule_, sizeof *schedule_);
   }
   Adamw(const Adamw&) = delete;
   Adamw& operator=(const Adamw&) = delete;
@@ -48,22 +50,33 @@ template <class Device, class R> class Adamw {
   // One step with the gradients in the parameters; clears them. Returns the norm before clipping. A norm that is not
   // finite changes nothing: the caller decides.
   double step(double lr) {
+    prepare(lr);
+    launch();
+    return finish();
+  }
+  // The same in three: what the host knows of the coming step goes to the device; work for the device alone, which a graph can
+  // hold; the host learns the norm.
+  void prepare(double lr) {
+    const auto after = double(steps_ + 1);
+    const AdamwSchedule<R> now{R(lr), R(lr * config_.weight_decay), R(1 - std::pow(config_.beta1, after)), R(1 - std::pow(config_.beta2, after))};
+    parameters_->device().upload(schedule_, &now, 1);
+  }
+  void launch() {
     const auto timing = parameters_->device().timed(Section::optimizer, (2 + AdamwStep<R>::flops) * double(size_), 8.0 * double(size_) * sizeof(R));
     parameters_->settle_grads();
     launch_norm();
-    const auto after = double(steps_ + 1);
     R *p = parameters_->value_slab(), *g = parameters_->grad_slab();
     for (const Run& run : runs_) {
-      const AdamwStep<R> body{R(lr), R(config_.beta1), R(config_.beta2), R(config_.eps),
-                              R(run.decay == Decay::yes ? lr * config_.weight_decay : 0),
-                              R(1 - std::pow(config_.beta1, after)), R(1 - std::pow(config_.beta2, after)), R(1)};
       const auto update = [&]<class Keep>(Keep) {
         const std::size_t at = run.first;
-        const AdamwRun<R, Keep> all{body, config_.clip, norm(), p + at, m_ + at, v_ + at, g + at};
+        const AdamwRun<R, Keep> all{{R(config_.beta1), R(config_.beta2), R(config_.eps)}, schedule_, run.decay == Decay::yes, config_.clip, norm(),
+                                    p + at, m_ + at, v_ + at, g + at};
         parameters_->device().for_elements(run.last - at, all);
       };
       if (run.rounded) update(KeepBf16{}); else update(KeepAll{});
     }
+  }
+  double finish() {
     const double norm = parameters_->device().read(this->norm());
     if (!std::isfinite(norm)) return norm;
     ++steps_;
@@ -99,6 +112,7 @@ template <class Device, class R> class Adamw {
   std::size_t size_;
   R *m_ = nullptr, *v_ = nullptr;
   double* part_ = nullptr;  // squares by chunk, then the norm
+  AdamwSchedule<R>* schedule_ = nullptr;  // on the device
   std::vector<Run> runs_;
   std::int64_t steps_ = 0;
 };

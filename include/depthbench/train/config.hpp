@@ -26,6 +26,7 @@ struct TrainConfig {
   std::uint64_t seed = 0;                 // of initial values
   std::uint64_t data_seed = 42;           // of the order of windows
   Activations activations = Activations::keep;
+  bool capture = false;                   // on a device that can: a step is captured once and replayed (a CUDA graph)
   std::int64_t gradient_parts = 0;        // of a step's batch, shared out to ranks and added in a fixed tree; 0: one a rank
 
   std::int64_t windows() const { return batch_tokens / seq_len; }

@@ -5,6 +5,7 @@
 #pragma once
 #include <chrono>
 
+#include "depthbench/backend/repeat.hpp"
 #include "depthbench/data/sampler.hpp"
 #include "depthbench/train/checkpoint.hpp"
 #include "depthbench/train/config.hpp"
@@ -29,7 +30,8 @@ template <class Device, class R> class Trainer {
   // model: with parameters allocated (initialize()).   ranks: those that train it together; none: this process alone
   Trainer(Transformer<Device, R>& model, WindowSampler& sampler, const TrainConfig& config, Communicator<R>* ranks = nullptr)
       : model_(&model), sampler_(&sampler), config_(config), ranks_(ranks ? ranks : &alone_), tape_(model.parameters().device()),
-        adamw_(model.parameters(), with_storage(config)), gradient_(model.parameters(), *ranks_), total_(total_steps(config, model.parameters().numel())) {
+        adamw_(model.parameters(), with_storage(config)), gradient_(model.parameters(), *ranks_), repeat_(tape_.device()),
+        total_(total_steps(config, model.parameters().numel())) {
     check(config_, ranks_->size());
     model.parameters().device().set_products(config.precision == Precision::fp32 ? Products::fp32 : Products::bf16);
     if (sampler.window() != config.seq_len)
@@ -49,22 +51,14 @@ template <class Device, class R> class Trainer {
     StepRecord record;
     record.step = done_steps() + 1;
     record.lr = learning_rate(record.step, total_, config_.warmup_steps(total_), config_.lr, config_.final_lr_fraction);
-    const std::int64_t windows = config_.windows(), parts = config_.parts(ranks_->size());
-    const std::int64_t mine = parts / ranks_->size(), passes = micro_batches(windows / parts);
+    load_batches();
+    adamw_.prepare(record.lr);
     if (statistics) *statistics = {};
-    R* losses = tape_.acquire_buffer(std::size_t(mine * passes));  // one a micro-batch
-    for (std::int64_t i = 0; i < mine; ++i) {
-      const bool last = i + 1 == mine;
-      part(mine * ranks_->rank() + i, windows / parts, losses + i * passes, last && mine == 1, i == 0 ? statistics : nullptr);
-      if (!last) gradient_.put_aside(i);
-      else if (mine > 1) gradient_.last_part(i);
-    }
-    gradient_.finish();
-    if (statistics) statistics->grad_norm = grad_norm_by_block(model_->parameters(), tape_.device(), model_->config().n_layers);
-    record.grad_norm = adamw_.step(record.lr);
-    record.loss = sum_of(losses, mine * passes);
-    tape_.release_buffer(losses, std::size_t(mine * passes));
-    cursor_ += std::uint64_t(windows);
+    const auto work = [&] { launch(statistics); };
+    if (config_.capture && !statistics && ranks_->size() == 1) repeat_(work); else work();
+    record.grad_norm = adamw_.finish();
+    record.loss = sum_of_losses();
+    cursor_ += std::uint64_t(config_.windows());
     record.tokens = std::int64_t(cursor_) * config_.seq_len;
     record.diverged = !std::isfinite(record.loss) || !std::isfinite(record.grad_norm) ||
                       record.loss > 3 * std::log(double(model_->config().vocab_size)) + 1;
@@ -94,33 +88,58 @@ template <class Device, class R> class Trainer {
   }
 
  private:
-  std::int64_t micro_batches(std::int64_t windows) const { return (windows + config_.micro_batch - 1) / config_.micro_batch; }
+  // A step's batch is `parts`, of which this rank has its share, one after the other, each in passes of at most micro_batch windows.
+  std::int64_t parts() const { return config_.parts(ranks_->size()) / ranks_->size(); }  // of this rank
+  std::int64_t windows_of_part() const { return config_.windows() / config_.parts(ranks_->size()); }
 
-  // Forward and backward of one part of the step's batch; send: to the other ranks as well, while the last pass is at work.
-  void part(std::int64_t index, std::int64_t windows, R* losses, bool send, LayerStatistics* statistics) {
+  // The step's tokens, pass by pass, to where the device reads them.
+  void load_batches() {
     const std::int64_t T = config_.seq_len;
-    const double labels = double(config_.windows() * (T - 1));
-    for (std::int64_t done = 0; done < windows;) {
-      const std::int64_t rows = std::min(config_.micro_batch, windows - done);
+    std::size_t pass = 0;
+    for (std::int64_t i = 0; i < parts(); ++i) for (std::int64_t done = 0; done < windows_of_part(); ++pass) {
+      const std::int64_t rows = std::min(config_.micro_batch, windows_of_part() - done);
+      if (pass == batches_.size()) batches_.push_back(std::make_shared<TokenBatch<Device>>(tape_.device(), rows * T));
       tokens_.resize(std::size_t(rows * T));
       targets_.resize(std::size_t(rows * T));
-      sampler_->batch(cursor_ + std::uint64_t(index * windows + done), rows, tokens_, targets_);
-      typename Transformer<Device, R>::Observer measure;
-      if (statistics && done == 0) measure = [&](int, Var<Device, R> z) { statistics->state_rms.push_back(root_mean_square(z)); };
-      const auto h = model_->forward(tape_, tokens_, int(rows), config_.activations, measure);
-      const auto loss = model_->head_loss(h, targets_, labels);
-      tape_.device().copy(losses++, loss.value(), 1);
+      sampler_->batch(cursor_ + std::uint64_t((parts() * ranks_->rank() + i) * windows_of_part() + done), rows, tokens_, targets_);
+      check_tokens(tokens_, model_->config().vocab_size);
+      batches_[pass]->fill(tokens_, targets_);
       done += rows;
-      if (send && done == windows && ranks_->size() > 1 && config_.activations == Activations::keep) tape_.backward(loss, R(1), gradient_.send_when_done());
-      else tape_.backward(loss);
     }
+    if (!losses_) losses_ = tape_.shared_buffer(batches_.size());
+  }
+  // All of the step that the device does.
+  void launch(LayerStatistics* statistics) {
+    std::size_t pass = 0;
+    for (std::int64_t i = 0; i < parts(); ++i) {
+      const bool last = i + 1 == parts();
+      for (const std::size_t end = pass + batches_.size() / std::size_t(parts()); pass < end; ++pass)
+        this->pass(pass, last && parts() == 1 && pass + 1 == end, pass == 0 ? statistics : nullptr);
+      if (!last) gradient_.put_aside(i);
+      else if (parts() > 1) gradient_.last_part(i);
+    }
+    gradient_.finish();
+    if (statistics) statistics->grad_norm = grad_norm_by_block(model_->parameters(), tape_.device(), model_->config().n_layers);
+    adamw_.launch();
+  }
+  // Forward and backward of one pass; send: to the other ranks as well, while it is at work.
+  void pass(std::size_t i, bool send, LayerStatistics* statistics) {
+    const Batch& batch = batches_[i];
+    const double labels = double(config_.windows() * (config_.seq_len - 1));
+    typename Transformer<Device, R>::Observer measure;
+    if (statistics) measure = [&](int, Var<Device, R> z) { statistics->state_rms.push_back(root_mean_square(z)); };
+    const auto h = model_->forward(tape_, batch, int(batch->size() / config_.seq_len), config_.activations, measure);
+    const auto loss = model_->head_loss(h, batch, labels);
+    tape_.device().copy(losses_.get() + i, loss.value(), 1);
+    if (send && ranks_->size() > 1 && config_.activations == Activations::keep) tape_.backward(loss, R(1), gradient_.send_when_done());
+    else tape_.backward(loss);
   }
   // Of all ranks' losses, in the order of the batch. Read when all of the step is on its way: nothing waits before.
-  double sum_of(const R* losses, std::int64_t count) {
-    std::vector<R> mine(std::size_t(count), R(0));
-    tape_.device().download(mine.data(), losses, mine.size());
+  double sum_of_losses() {
+    std::vector<R> mine(batches_.size(), R(0));
+    tape_.device().download(mine.data(), losses_.get(), mine.size());
     std::vector<double> all(mine.size() * std::size_t(ranks_->size()), 0.0);  // the others' places are 0 here: adding ranks changes no bit
-    std::copy(mine.begin(), mine.end(), all.begin() + ranks_->rank() * count);
+    std::copy(mine.begin(), mine.end(), all.begin() + std::ptrdiff_t(mine.size()) * ranks_->rank());
     ranks_->sum(all);
     double sum = 0;
     for (const double x : all) sum += x;
@@ -140,9 +159,13 @@ template <class Device, class R> class Trainer {
   Tape<Device, R> tape_;
   Adamw<Device, R> adamw_;
   GradientSum<Device, R> gradient_;
+  Repeat<Device> repeat_;
   std::int64_t total_;
   std::uint64_t cursor_ = 0;
   std::vector<std::int32_t> tokens_, targets_;
+  using Batch = std::shared_ptr<TokenBatch<Device>>;
+  std::vector<Batch> batches_;  // one a pass
+  std::shared_ptr<R> losses_;   // one a pass, on the device
 };
 
 }  // namespace depthbench
