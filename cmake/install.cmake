@@ -1,4 +1,4 @@
-# Headers, targets and the package files: find_package(depthbench) and find_package(depthbench COMPONENTS blas).
+# Headers, targets and the package files: find_package(depthbench), also with COMPONENTS blas cuda.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 set(depthbench_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/depthbench)
@@ -18,5 +18,5 @@ write_basic_package_version_file(${CMAKE_CURRENT_BINARY_DIR}/package/depthbenchC
   COMPATIBILITY SameMinorVersion ARCH_INDEPENDENT)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/package/depthbenchConfig.cmake
               ${CMAKE_CURRENT_BINARY_DIR}/package/depthbenchConfigVersion.cmake
-              cmake/depthbench-blas.cmake
+              cmake/depthbench-blas.cmake cmake/depthbench-cuda.cmake
         DESTINATION ${depthbench_package_dir})

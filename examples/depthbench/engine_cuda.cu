@@ -1,8 +1,9 @@
-// Models and trainers on a GPU, in float32. The designs are the built-in ones.
+// Models and trainers on a GPU, in float32. The designs are the built-in ones and those of cuda_designs.cuh.
 #include "depthbench/backend/cuda.cuh"
 #if DEPTHBENCH_NCCL
 #include "depthbench/dist/nccl.cuh"
 #endif
+#include "cuda_designs.cuh"
 #include "engine_cuda.hpp"
 #include "engine_model.hpp"
 
@@ -47,11 +48,11 @@ std::unique_ptr<Communicator<float>> joined(CudaDevice& gpu, Processes& processe
 std::unique_ptr<Training> train_on_cuda(int ordinal, Processes& processes, const RunConfig& c, const Data& data) {
   return configured([&] {
     return std::make_unique<Trained<CudaDevice>>(maker(ordinal + processes.local_rank()), [&](CudaDevice& gpu) { return joined(gpu, processes); },
-                                                 Designs<CudaDevice, float>(), c, data);
+                                                 AddCudaDesigns::designs(), c, data);
   });
 }
 std::unique_ptr<Model> open_on_cuda(int ordinal, const RunConfig& c, const std::string& checkpoint) {
-  return configured([&] { return std::make_unique<Held<CudaDevice>>(maker(ordinal), Designs<CudaDevice, float>(), c, checkpoint); });
+  return configured([&] { return std::make_unique<Held<CudaDevice>>(maker(ordinal), AddCudaDesigns::designs(), c, checkpoint); });
 }
 
 }  // namespace depthbench::app

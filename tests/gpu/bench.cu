@@ -1,5 +1,7 @@
 // Needs a GPU; scripts/gpu_check builds and runs it. JSON, one object a line.
 //   bench copy | gemm | rows | step [DESIGN...]
+//   step: by itself and as a captured CUDA graph. mfu: FLOPs of the model over what the GPU's sheet says of dense bf16 products, where
+//   it is in `peak_flops_per_s`; share_of_gemm: over the rate of products measured here
 //   Times are those of the fastest of several repeats, between events on the device's stream.
 #include <cstdio>
 
@@ -53,23 +55,36 @@ double copy_bytes_per_s(CudaDevice& gpu) {
   return 2.0 * double(n) * sizeof(float) / s;
 }
 
+double gemm_flops_per_s(CudaDevice& gpu, std::int64_t d) {
+  const std::int64_t m = 8192, n = 4 * d;
+  float *a = gpu.memory().acquire<float>(m * d), *b = gpu.memory().acquire<float>(n * d), *c = gpu.memory().acquire<float>(m * n);
+  gpu.zero(a, m * d);
+  gpu.zero(b, n * d);
+  const ProductInput<CudaDevice, float> a_in(gpu, a, std::size_t(m * d)), b_in(gpu, b, std::size_t(n * d));  // rounded beforehand, as in a step
+  const double s = fastest_s(gpu, 10, [&] { gpu.gemm(GemmArgs<float>{Op::None, Op::Transpose, m, n, d, a_in.operand(), d, b_in.operand(), d}, 0.f, c, n); });
+  gpu.memory().release(a, m * d * sizeof(float));
+  gpu.memory().release(b, n * d * sizeof(float));
+  gpu.memory().release(c, m * n * sizeof(float));
+  return 2.0 * double(m) * double(n) * double(d) / s;
+}
 void gemm(CudaDevice& gpu) {
   struct { const char* name; Products products; bool tf32; } kinds[] = {{"fp32", Products::fp32, false}, {"tf32", Products::fp32, true}, {"bf16", Products::bf16, false}};
   for (const auto& kind : kinds) for (const std::int64_t d : {640, 1024}) {
-    const std::int64_t m = 8192, n = 4 * d;
-    float *a = gpu.memory().acquire<float>(m * d), *b = gpu.memory().acquire<float>(n * d), *c = gpu.memory().acquire<float>(m * n);
-    gpu.zero(a, m * d);
-    gpu.zero(b, n * d);
     gpu.set_products(kind.products);
     gpu.allow_tf32(kind.tf32);
-    const double s = fastest_s(gpu, 10, [&] { gpu.gemm(GemmArgs<float>{Op::None, Op::Transpose, m, n, d, a, d, b, d}, 0.f, c, n); });
-    fmt::print("{{\"bench\": \"gemm\", \"kind\": \"{}\", \"m\": {}, \"n\": {}, \"k\": {}, \"flops_per_s\": {}}}\n", kind.name, m, n, d, 2.0 * double(m) * double(n) * double(d) / s);
-    gpu.memory().release(a, m * d * sizeof(float));
-    gpu.memory().release(b, n * d * sizeof(float));
-    gpu.memory().release(c, m * n * sizeof(float));
+    fmt::print("{{\"bench\": \"gemm\", \"kind\": \"{}\", \"m\": 8192, \"n\": {}, \"k\": {}, \"flops_per_s\": {}}}\n", kind.name, 4 * d, d, gemm_flops_per_s(gpu, d));
   }
   gpu.set_products(Products::fp32);
   gpu.allow_tf32(false);
+}
+
+// Dense bf16 products with float sums, from NVIDIA's data sheets; 0: not in this list.
+double peak_flops_per_s(const CudaDevice& gpu) {
+  const std::string name = gpu.properties().name;
+  for (const auto& [part, peak] : {std::pair<const char*, double>{"H100", 989.4e12}, std::pair<const char*, double>{"H200", 989.4e12},
+                                   std::pair<const char*, double>{"A100", 312e12}, std::pair<const char*, double>{"B200", 2250e12}})
+    if (name.find(part) != std::string::npos) return peak;
+  return 0;
 }
 
 // Bytes and time of the section `rows`, forward and backward, of f(tape): a row program of 8192 tokens.
@@ -113,24 +128,36 @@ void rows(CudaDevice& gpu) {
   }
 }
 
-void step(CudaDevice& gpu, const std::string& design, ModelConfig c, Products products) {
+void step(CudaDevice& gpu, const std::string& design, ModelConfig c, Products products, double gemm_rate) {
   const int T = 2048, batch = 4;
   gpu.set_products(products);
   Transformer<CudaDevice, float> model(gpu, c, Designs<CudaDevice, float>().make(design));
   model.initialize(0);
   Tape<CudaDevice, float> tape(gpu);
   Adamw<CudaDevice, float> adamw(model.parameters(), {});
-  std::vector<std::int32_t> tokens(std::size_t(T * batch)), targets(tokens.size());
-  for (std::size_t i = 0; i < tokens.size(); ++i) tokens[i] = targets[i] = std::int32_t(i * 7919 % std::size_t(c.vocab_size));
+  std::vector<std::int32_t> tokens(std::size_t(T * batch));
+  for (std::size_t i = 0; i < tokens.size(); ++i) tokens[i] = std::int32_t(i * 7919 % std::size_t(c.vocab_size));
+  const auto held = std::make_shared<TokenBatch<CudaDevice>>(gpu, std::int64_t(tokens.size()));
+  held->fill(tokens, tokens);
+  adamw.prepare(1e-4);
+  const auto work = [&] {
+    const auto h = model.forward(tape, std::shared_ptr<const TokenBatch<CudaDevice>>(held), batch);
+    tape.backward(model.head_loss(h, held, double(tokens.size())));
+    adamw.launch();
+    model.parameters().clear_grads();
+  };
   gpu.memory().reset_peak();
-  const double s = fastest_s(gpu, 3, [&] {
-    tape.backward(model.loss(tape, tokens, targets, batch, double(tokens.size())));
-    adamw.step(1e-4);
-  });
+  const double s = fastest_s(gpu, 3, work);
+  const std::size_t memory = gpu.memory().peak();
+  Repeat<CudaDevice> repeat(gpu);
+  for (int i = 0; i < 2; ++i) repeat(work);
+  const double graph_s = fastest_s(gpu, 3, [&] { repeat(work); });
   const double parameters = double(model.parameters().numel() - model.parameters().numel(Part::embedding));
-  const double flops = double(tokens.size()) * (6 * parameters + 6.0 * T * c.d_model * c.n_layers);
-  fmt::print("{{\"bench\": \"step\", \"design\": \"{}\", \"d\": {}, \"L\": {}, \"products\": \"{}\", \"tokens\": {}, \"time_s\": {}, \"model_flops_per_s\": {}, \"memory_bytes\": {}}}\n",
-             design, c.d_model, c.n_layers, products == Products::bf16 ? "bf16" : "fp32", tokens.size(), s, flops / s, gpu.memory().peak());
+  const double flops = double(tokens.size()) * (6 * parameters + 6.0 * T * c.d_model * c.n_layers), peak = peak_flops_per_s(gpu);
+  fmt::print("{{\"bench\": \"step\", \"design\": \"{}\", \"d\": {}, \"L\": {}, \"products\": \"{}\", \"tokens\": {}, \"time_s\": {}, \"graph_time_s\": {}, "
+             "\"model_flops_per_s\": {}, \"share_of_gemm\": {}, \"mfu\": {}, \"memory_bytes\": {}}}\n",
+             design, c.d_model, c.n_layers, products == Products::bf16 ? "bf16" : "fp32", tokens.size(), s, graph_s, flops / graph_s, flops / graph_s / gemm_rate,
+             peak > 0 ? fmt::format("{}", flops / graph_s / peak) : "null", memory);
   std::fflush(stdout);
 }
 
@@ -146,9 +173,11 @@ int main(int argc, char** argv) {
     if (what == "step") {
       std::vector<std::string> designs(argv + 2, argv + argc);
       if (designs.empty()) designs = Designs<CudaDevice, float>().list();
+      gpu.set_products(Products::bf16);
+      const double narrow = gemm_flops_per_s(gpu, 640), wide = gemm_flops_per_s(gpu, 1024);
       for (const auto& design : designs) {
-        step(gpu, design, {32000, 640, 70, 10, 10, ModelConfig::default_ffn(640)}, Products::bf16);
-        step(gpu, design, {32000, 1024, 24, 16, 16, ModelConfig::default_ffn(1024)}, Products::bf16);
+        step(gpu, design, {32000, 640, 70, 10, 10, ModelConfig::default_ffn(640)}, Products::bf16, narrow);
+        step(gpu, design, {32000, 1024, 24, 16, 16, ModelConfig::default_ffn(1024)}, Products::bf16, wide);
       }
     }
     return 0;

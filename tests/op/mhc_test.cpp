@@ -270,6 +270,11 @@ TEST_CASE("mhc: rejects wrong shapes and numbers of streams, saying which", "[op
     const auto streams = nine.var(5);
     mhc_coefficients<Cpu, double>({nine.var(0), nine.var(1), nine.var(2), nine.var(3), nine.var(4)}, streams, stream_squares(streams), {9, 3});
   }) == "mhc: 9 streams, needs 1 to 8");
+  for (const int iterations : {0, 65})
+    CHECK(message_of([&] {
+      const auto streams = nine.var(5);
+      mhc_coefficients<Cpu, double>({nine.var(0), nine.var(1), nine.var(2), nine.var(3), nine.var(4)}, streams, stream_squares(streams), {9, iterations});
+    }) == fmt::format("mhc_coefficients: {} iterations, needs 1 to 64", iterations));
   for (const int n : {2, 3}) {  // a fused program, and the plain composition
     Streams<double> two(4, n, 6);
     auto& b = two.b;

@@ -20,7 +20,7 @@ template <class Device, class R> struct MhcParameters {
   Var<Device, R> phi, bias, alpha_pre, alpha_post, alpha_res;  // (n d, n^2 + 2 n)  (n^2 + 2 n)  ()  ()  ()
 };
 struct MhcOptions {
-  int n, iterations;
+  int n = 4, iterations = 20;  // streams, 1 to 8; of Sinkhorn, 1 to 64
   double eps = 1e-6, sinkhorn_eps = 1e-6;
 };
 
@@ -54,6 +54,8 @@ template <class Device, class R>
 Var<Device, R> mhc_coefficients(const MhcParameters<Device, R>& p, Var<Device, R> x, Var<Device, R> squares, const MhcOptions& o) {
   auto& tape = *x.tape;
   const std::int64_t tokens = x.rows(), nd = x.cols(), count = std::int64_t(o.n) * o.n + 2 * o.n;
+  constexpr int most = SinkhornDivisors<1, cpu_pack<R>>::max_iterations;
+  if (o.iterations < 1 || o.iterations > most) fail<shape_error>("mhc_coefficients: {} iterations, needs 1 to {}", o.iterations, most);
   check_shape("mhc_coefficients", "phi", p.phi.shape(), {nd, count});
   check_shape("mhc_coefficients", "b", p.bias.shape(), {count});
   check_shape("mhc_coefficients", "alpha_pre", p.alpha_pre.shape(), {});
