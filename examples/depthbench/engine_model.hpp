@@ -68,7 +68,9 @@ template <class Device> struct Trained final : Training {
     save_checkpoint<Device, float>(path, model.parameters(), nullptr, notes);
   }
   void resume(const std::string& path) override { trainer->resume(path); }
-  std::size_t memory_peak() const override { return const_cast<Device&>(device).memory().peak(); }
+  std::size_t memory_peak() const override {
+    if constexpr (Device::replays) return device.memory_peak(); else return const_cast<Device&>(device).memory().peak();
+  }
   int threads() const override {
     if constexpr (Device::simt) return 1; else return device.threads();
   }

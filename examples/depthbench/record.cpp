@@ -38,7 +38,7 @@ std::vector<double> numbers(const Json& j, const char* key) {
 
 }  // namespace
 
-std::string version() { return "0.1.0"; }
+std::string version() { return DEPTHBENCH_VERSION; }
 
 Metrics read_metrics(const std::filesystem::path& path, std::int64_t last_step) {
   Metrics m;

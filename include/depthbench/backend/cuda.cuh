@@ -153,6 +153,11 @@ class CudaDevice {
    private:
     cudaGraphExec_t runnable_{};
   };
+  std::size_t memory_peak() const {  // the most that was handed out, pools of captured work included
+    std::size_t n = memory_.peak();
+    for (const Pool& pool : pools_) n += pool.peak();
+    return n;
+  }
   Pool* add_pool() { return &pools_.emplace_back(*this); }
   auto use_pool(Pool* pool) {
     struct Used {

@@ -46,7 +46,9 @@ Int integer_note(const CheckpointNotes& notes, const std::string& key, const std
   if (it == notes.end()) fail<format_error>("{}: has no {} in its metadata, needs it to resume", path.string(), key);
   Int v = 0;
   const auto [end, problem] = std::from_chars(it->second.data(), it->second.data() + it->second.size(), v);
-  if (problem != std::errc{} || end != it->second.data() + it->second.size() || v < 0)
+  bool negative = false;
+  if constexpr (std::is_signed_v<Int>) negative = v < 0;
+  if (problem != std::errc{} || end != it->second.data() + it->second.size() || negative)
     fail<format_error>("{}: {} is '{}' in its metadata, needs a whole number of 0 or more", path.string(), key, it->second);
   return v;
 }
