@@ -34,6 +34,11 @@ TEST_CASE("rms_norm: equals its formula, eps inside the root", "[op]") {
   }
 }
 
+TEST_CASE("rms_norm: gradients of several uses of a gain add up", "[op]") {
+  Bench<double> b({{5, 12}, {12}});
+  CHECK(b.check([&] { return probe(rms_norm(rms_norm(b.var(0), b.var(1), 1e-6), b.var(1), 1e-6)); }).worst < 1e-7);
+}
+
 TEST_CASE("rms_norm: a row of zeros gives zeros and finite gradients", "[op]") {
   Bench<double> b({{2, 8}, {8}});
   std::fill(b.at(0).value, b.at(0).value + 8, 0.0);
