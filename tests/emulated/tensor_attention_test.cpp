@@ -248,6 +248,8 @@ TEST_CASE("tensor attention: every number is within its bound", "[emulated]") {
   CHECK(share_of_rounded({1, 1, 3, 1, 10}, 1, true) < 1);  // one token; rows that are no whole 16 bytes
   CHECK(share_of_rounded({1, 64, 1, 1, 30}, 0, false) < 1);
   CHECK(share_of_rounded({1, 65, 1, 1, 2}, 0, false) < 1);
+  CHECK(share_of_rounded({1, 70, 1, 1, 48}, 0, true) < 1);
+  CHECK(share_of_rounded({1, 70, 1, 1, 72}, 1, false) < 1);
 }
 TEST_CASE("tensor attention: with all its roundings, both passes in a row", "[emulated]") {
   CHECK(share_of_all({1, 70, 2, 1, 16}, 2, false) < 1);

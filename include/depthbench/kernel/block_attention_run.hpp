@@ -28,7 +28,9 @@ template <class R, class Device, class F> void with_attention_kernels(const Devi
     if (device.products() == decltype(device.products())::bf16) {
       if (head_dim <= 16) return f.template operator()<TensorAttentionKernels<1>>();
       if (head_dim <= 32) return f.template operator()<TensorAttentionKernels<2>>();
+      if (head_dim <= 48) return f.template operator()<TensorAttentionKernels<3>>();
       if (head_dim <= 64) return f.template operator()<TensorAttentionKernels<4>>();
+      if (head_dim <= 96) return f.template operator()<TensorAttentionKernels<6>>();
       return f.template operator()<TensorAttentionKernels<8>>();
     }
   }

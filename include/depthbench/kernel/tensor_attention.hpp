@@ -13,6 +13,7 @@ namespace depthbench {
 template <int K> struct TensorAttentionForward : TensorAttention<K> {
   using Base = TensorAttention<K>;
   using typename Base::Place, typename Base::Rows, typename Base::Sums, typename Base::Word;
+  static constexpr int ahead = Base::divisor(4);
   float *out, *lse;
 
   template <class Prim> DB_FN void operator()(const Prim& prim, int item) const {
@@ -24,18 +25,17 @@ template <int K> struct TensorAttentionForward : TensorAttention<K> {
     Rows query;
     Sums acc;
     float top[2] = {-1e30f, -1e30f}, sum[2] = {};
-    this->template load_tile<true>(prim, keys, this->q + this->q_row(b, head, 0), s.width(), first, this->scale());
+    this->template load_tile<true, ahead>(prim, keys, this->q + this->q_row(b, head, 0), s.width(), first, this->scale());
     prim.sync();
     Base::own(keys, p, query);
     for (int k0 = 0; k0 <= first; k0 += Base::rows) {
       prim.sync();
-      this->template load_tile<true>(prim, keys, this->k + this->kv_row(b, g, 0), s.kv_width(), k0, 1);
-      this->template load_tile<false>(prim, values, this->v + this->kv_row(b, g, 0), s.kv_width(), k0, 1);
+      this->template load_tile<true, ahead>(prim, keys, this->k + this->kv_row(b, g, 0), s.kv_width(), k0, 1);
+      this->template load_tile<false, ahead>(prim, values, this->v + this->kv_row(b, g, 0), s.kv_width(), k0, 1);
       prim.sync();
       const int past = k0 < first ? Base::chunks : p.first_row / 16 + 1;  // chunks of 16 keys that the warp's queries see
       float score[2 * Base::chunks][4];
-      DB_UNROLL for (int n = 0; n < 2 * Base::chunks; ++n)
-        if (n / 2 < past) Base::dots(prim, query, keys, p, 8 * n, score[n]);
+      Base::dots(prim, query, keys, p, 0, score);
       if (k0 == first) DB_UNROLL for (int n = 0; n < 2 * Base::chunks; ++n) DB_UNROLL for (int i = 0; i < 4; ++i)
         if (8 * n + 2 * p.t + i % 2 > p.row(i / 2)) score[n][i] = -1e30f;
       weigh(prim, score, top, sum, acc);
@@ -112,6 +112,7 @@ template <int K> struct TensorAttentionBackward : TensorAttention<K> {
 template <int K> struct TensorAttentionQueries : TensorAttentionBackward<K> {
   using Base = TensorAttention<K>;
   using typename Base::Place, typename Base::Rows, typename Base::Sums, typename Base::Word;
+  static constexpr int ahead = Base::divisor(Base::wide ? 2 : 4), shared_reals = Base::wide_reals;
 
   template <class Prim> DB_FN void operator()(const Prim& prim, int item) const {
     const auto& s = this->s;
@@ -126,14 +127,15 @@ template <int K> struct TensorAttentionQueries : TensorAttentionBackward<K> {
     const int half = s.head_dim / 2;
     const Place p(prim);
     auto keys = prim.template shared<Word>(0), values = prim.template shared<Word>(Base::tile);
-    Rows query, grad;
+    auto grads = prim.template shared<Word>(Base::wide ? Base::shared_reals : Base::tile);
+    Rows query;
     Sums dquery;
     prim.sync();
-    this->template load_tile<true>(prim, keys, this->q + this->q_row(b, head, 0), s.width(), first, this->scale());
-    this->template load_tile<false>(prim, values, this->dout + this->q_row(b, head, 0), s.width(), first, 1);
+    this->template load_tile<true, ahead>(prim, keys, this->q + this->q_row(b, head, 0), s.width(), first, this->scale());
+    this->template load_tile<false, ahead>(prim, grads, this->dout + this->q_row(b, head, 0), s.width(), first, 1);
     prim.sync();
     Base::own(keys, p, query);
-    Base::own(values, p, grad);
+    const auto grad = Base::second_factor(grads, p);
     float log_sum[2], delta[2];
     DB_UNROLL for (int r = 0; r < 2; ++r) {
       const int t = first + p.row(r);
@@ -148,22 +150,18 @@ template <int K> struct TensorAttentionQueries : TensorAttentionBackward<K> {
     }
     for (int k0 = 0; k0 <= first; k0 += Base::rows) {
       prim.sync();
-      this->template load_tile<true>(prim, keys, this->k + this->kv_row(b, g, 0), s.kv_width(), k0, 1);
-      this->template load_tile<false>(prim, values, this->v + this->kv_row(b, g, 0), s.kv_width(), k0, 1);
+      this->template load_tile<true, ahead>(prim, keys, this->k + this->kv_row(b, g, 0), s.kv_width(), k0, 1);
+      this->template load_tile<false, ahead>(prim, values, this->v + this->kv_row(b, g, 0), s.kv_width(), k0, 1);
       prim.sync();
       const int past = k0 < first ? Base::chunks : p.first_row / 16 + 1;
       for (int m = 0; m < past; ++m) {
-        float ds[2][4];
-        DB_UNROLL for (int n = 0; n < 2; ++n) {
-          float score[4], dp[4];
-          const int row = 16 * m + 8 * n;
-          Base::dots(prim, query, keys, p, row, score);
-          Base::dots(prim, grad, values, p, row, dp);
-          DB_UNROLL for (int i = 0; i < 4; ++i) {
-            const int t = first + p.row(i / 2);
-            const bool seen = t < s.seq && k0 + row + 2 * p.t + i % 2 <= t;
-            ds[n][i] = seen ? math::exp(score[i] - log_sum[i / 2]) * (dp[i] - delta[i / 2]) : 0.f;
-          }
+        float score[2][4], ds[2][4];
+        Base::dots(prim, query, keys, p, 16 * m, score);
+        Base::dots(prim, grad, values, p, 16 * m, ds);
+        DB_UNROLL for (int n = 0; n < 2; ++n) DB_UNROLL for (int i = 0; i < 4; ++i) {
+          const int r = i / 2, t = first + p.row(r);
+          const bool seen = t < s.seq && k0 + 16 * m + 8 * n + 2 * p.t + i % 2 <= t;
+          ds[n][i] = seen ? math::exp(score[n][i] - log_sum[r]) * (ds[n][i] - delta[r]) : 0.f;
         }
         Word a[4];
         Base::round(ds[0], ds[1], a);
@@ -177,8 +175,8 @@ template <int K> struct TensorAttentionQueries : TensorAttentionBackward<K> {
         this->template store<true>(dquery, p, r, this->dq.g + this->q_row(b, head, t), t, this->scale(), this->dq.add);
     }
   }
-  template <class Prim>
-  DB_FN void through_slots(const Prim& prim, const Rows& query, const Rows& grad, const Place& p, int r, std::int64_t token, int g,
+  template <class Prim, class Grad>
+  DB_FN void through_slots(const Prim& prim, const Rows& query, const Grad& grad, const Place& p, int r, std::int64_t token, int g,
                            bool live, float log_sum, float delta, Sums& dquery) const {
     const std::int64_t column = std::int64_t(g) * this->s.head_dim;
     const int half = this->s.head_dim / 2;
@@ -194,7 +192,7 @@ template <int K> struct TensorAttentionQueries : TensorAttentionBackward<K> {
         dquery.x[c][0][i] += ds * key[j];
         dquery.x[c][1][i] += ds * key[j + half];
       });
-      const auto spread = [&](float* y, const Rows& x, float c) {  // y += c x
+      const auto spread = [&](float* y, const auto& x, float c) {  // y += c x
         if (y) this->for_rows(x, p, r, [&](float a, float b, int j) {
           y[j] += c * a;
           y[j + half] += c * b;
@@ -210,6 +208,7 @@ template <int K> struct TensorAttentionQueries : TensorAttentionBackward<K> {
 template <int K> struct TensorAttentionKeys : TensorAttentionBackward<K> {
   using Base = TensorAttention<K>;
   using typename Base::Place, typename Base::Rows, typename Base::Sums, typename Base::Word;
+  static constexpr int ahead = Base::divisor(K < 6 ? 4 : 2), shared_reals = Base::wide_reals;
 
   template <class Prim> DB_FN void operator()(const Prim& prim, int item) const {
     const auto& s = this->s;
@@ -218,37 +217,34 @@ template <int K> struct TensorAttentionKeys : TensorAttentionBackward<K> {
     const Place p(prim);
     auto queries = prim.template shared<Word>(0), grads = prim.template shared<Word>(Base::tile);
     auto statistics = prim.template shared<float>(2 * Base::tile);  // lse, then delta, of 64 queries
-    Rows key, value;
+    auto values = prim.template shared<Word>(Base::wide ? Base::shared_reals : Base::tile);
+    Rows key;
     Sums dkey, dvalue;
-    this->template load_tile<true>(prim, queries, this->k + this->kv_row(b, g, 0), s.kv_width(), first, 1);
-    this->template load_tile<false>(prim, grads, this->v + this->kv_row(b, g, 0), s.kv_width(), first, 1);
+    this->template load_tile<true, ahead>(prim, queries, this->k + this->kv_row(b, g, 0), s.kv_width(), first, 1);
+    this->template load_tile<false, ahead>(prim, values, this->v + this->kv_row(b, g, 0), s.kv_width(), first, 1);
     prim.sync();
     Base::own(queries, p, key);
-    Base::own(grads, p, value);
+    const auto value = Base::second_factor(values, p);
     for (int head = g * s.group(); head < (g + 1) * s.group(); ++head) for (int q0 = first; q0 < s.seq; q0 += Base::rows) {
       prim.sync();
-      this->template load_tile<true>(prim, queries, this->q + this->q_row(b, head, 0), s.width(), q0, this->scale());
-      this->template load_tile<false>(prim, grads, this->dout + this->q_row(b, head, 0), s.width(), q0, 1);
+      this->template load_tile<true, ahead>(prim, queries, this->q + this->q_row(b, head, 0), s.width(), q0, this->scale());
+      this->template load_tile<false, ahead>(prim, grads, this->dout + this->q_row(b, head, 0), s.width(), q0, 1);
       const int query = q0 + prim.rank() % Base::rows;
       const float* statistic = (prim.rank() < Base::rows ? this->lse : this->delta) + this->statistic(b, head, 0);
       statistics[prim.rank()] = statistic[query < s.seq ? query : 0];
       prim.sync();
       for (int m = q0 > first ? 0 : p.first_row / 16; m < Base::chunks && q0 + 16 * m < s.seq; ++m) {  // queries that see a key
         float w[2][4], ds[2][4];
-        DB_UNROLL for (int n = 0; n < 2; ++n) {
-          float score[4], dp[4];
-          const int row = 16 * m + 8 * n;
-          Base::dots(prim, key, queries, p, row, score);
-          Base::dots(prim, value, grads, p, row, dp);
-          DB_UNROLL for (int i = 0; i < 4; ++i) {
-            const int j = row + 2 * p.t + i % 2;
-            const float log_sum = statistics[j], delta = statistics[Base::rows + j];
-            const bool seen = q0 + j >= first + p.row(i / 2) && q0 + j < s.seq;
-            w[n][i] = seen ? math::exp(score[i] - log_sum) : 0.f;
-            ds[n][i] = w[n][i] * (dp[i] - delta);
-          }
-        }
         Word a[4];
+        Base::dots(prim, key, queries, p, 16 * m, w);
+        Base::dots(prim, value, grads, p, 16 * m, ds);
+        DB_UNROLL for (int n = 0; n < 2; ++n) DB_UNROLL for (int i = 0; i < 4; ++i) {
+          const int j = 16 * m + 8 * n + 2 * p.t + i % 2;
+          const float log_sum = statistics[j], delta = statistics[Base::rows + j];
+          const bool seen = q0 + j >= first + p.row(i / 2) && q0 + j < s.seq;
+          w[n][i] = seen ? math::exp(w[n][i] - log_sum) : 0.f;
+          ds[n][i] = w[n][i] * (ds[n][i] - delta);
+        }
         Base::round(w[0], w[1], a);
         Base::mix(prim, a, grads, p, 16 * m, dvalue);
         Base::round(ds[0], ds[1], a);

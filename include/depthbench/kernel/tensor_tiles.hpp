@@ -16,11 +16,24 @@ template <int K> struct TensorAttention : AttentionInput<float> {
   static constexpr int warp = 32, threads = 128, rows = 64, chunks = rows / 16;
   static constexpr int words = 8 * K, stride = words + 4, tile = rows * stride;
   static constexpr int shared_reals = 2 * tile + 2 * rows;  // two tiles; two numbers a row
+  // The backward passes have two factors. Beside sums of this many channels only one has room in registers: the other gets a tile.
+  static constexpr bool wide = K > 6;
+  static constexpr int wide_reals = shared_reals + (wide ? tile : 0);
 
-  // Fragments of 16 rows: all channels of the factor a; sums over other rows, all channels again.
-  //   acc[c][e][i]   row g + 8 (i / 2), word 8 c + 2 t + i % 2, its half e
-  struct Rows { Word a[K][4]; };
+  // Of 16 rows of a warp: a factor with all its channels, and sums over other rows, all channels again.
+  //   sums[c][e][i]   row g + 8 (i / 2), word 8 c + 2 t + i % 2, its half e
+  struct Rows {
+    Word a[K][4];
+    DB_FN void step(int k, Word (&x)[4]) const { DB_UNROLL for (int i = 0; i < 4; ++i) x[i] = a[k][i]; }
+  };
   struct Sums { float x[K][2][4] = {}; };
+  template <class Shared> struct RowsInTile {  // a factor that stays in shared memory
+    Shared tile;
+    int at;
+    DB_FN void step(int k, Word (&x)[4]) const {
+      DB_UNROLL for (int i = 0; i < 4; ++i) x[i] = tile[at + 8 * k + i % 2 * 8 * stride + i / 2 * 4];
+    }
+  };
 
   DB_FN int tiles() const { return (s.seq + rows - 1) / rows; }
 
@@ -44,36 +57,49 @@ template <int K> struct TensorAttention : AttentionInput<float> {
     }
   }
   // Rows first .. first + 63 of x (row 0 at x, rows ld apart), rotated or not, times c; zero beyond T and h.
-  template <bool rotated, class Prim, class Shared>
+  // ahead: of a thread's K quadruples of words, how many are on their way at once, in registers.
+  template <bool rotated, int ahead, class Prim, class Shared>
   DB_FN void load_tile(const Prim& prim, const Shared& to, const float* x, std::int64_t ld, int first, float c) const {
+    static_assert(K % ahead == 0);
     const int half = s.head_dim / 2;
     const bool wide = half % 4 == 0 && reinterpret_cast<std::uintptr_t>(x) % 16 == 0;
-    for (int i = prim.rank(); i < rows * words / 4; i += prim.size()) {
-      const int r = i / (words / 4), j = i % (words / 4) * 4, t = first + r;
-      float a[4], b[4];
-      const int count = t < s.seq ? half : 0;
-      four(x + t * ld, j, count, wide, a);
-      four(x + t * ld + half, j, count, wide, b);
-      if constexpr (rotated) {
-        float co[4], si[4];
-        four(cos + std::int64_t(t) * half, j, count, wide, co);
-        four(sin + std::int64_t(t) * half, j, count, wide, si);
-        DB_UNROLL for (int m = 0; m < 4; ++m) {
-          const float turned = a[m] * co[m] - b[m] * si[m];
-          b[m] = (b[m] * co[m] + a[m] * si[m]) * c;
-          a[m] = turned * c;
+    for (int start = prim.rank(); start < rows * words / 4; start += ahead * prim.size()) {
+      float a[ahead][4], b[ahead][4], co[ahead][4], si[ahead][4];
+      DB_UNROLL for (int n = 0; n < ahead; ++n) {
+        const int i = start + n * prim.size(), t = first + i / (words / 4), j = i % (words / 4) * 4, count = t < s.seq ? half : 0;
+        four(x + t * ld, j, count, wide, a[n]);
+        four(x + t * ld + half, j, count, wide, b[n]);
+        if constexpr (rotated) {
+          four(cos + std::int64_t(t) * half, j, count, wide, co[n]);
+          four(sin + std::int64_t(t) * half, j, count, wide, si[n]);
         }
       }
-      Raw<Word, 4> four_words;
-      DB_UNROLL for (int m = 0; m < 4; ++m) four_words.x[m] = bf16_pair(a[m], b[m]);
-      if constexpr (std::is_pointer_v<Shared>) *reinterpret_cast<Raw<Word, 4>*>(to + r * stride + j) = four_words;
-      else for (int m = 0; m < 4; ++m) to[r * stride + j + m] = four_words.x[m];
+      DB_UNROLL for (int n = 0; n < ahead; ++n) {
+        const int i = start + n * prim.size(), at = i / (words / 4) * stride + i % (words / 4) * 4;
+        Raw<Word, 4> pairs;
+        DB_UNROLL for (int m = 0; m < 4; ++m) {
+          const float low = a[n][m], high = b[n][m];
+          if constexpr (rotated)
+            pairs.x[m] = bf16_pair((low * co[n][m] - high * si[n][m]) * c, (high * co[n][m] + low * si[n][m]) * c);
+          else pairs.x[m] = bf16_pair(low * c, high * c);
+        }
+        if constexpr (std::is_pointer_v<Shared>) *reinterpret_cast<Raw<Word, 4>*>(to + at) = pairs;
+        else for (int m = 0; m < 4; ++m) to[at + m] = pairs.x[m];
+      }
     }
   }
+  static constexpr int divisor(int most) { return K % most == 0 ? most : divisor(most - 1); }  // of K, `most` at most
   template <class Shared> static DB_FN void own(const Shared& from, const Place& p, Rows& x) {
-    const int at = p.row(0) * stride + p.t;
-    DB_UNROLL for (int k = 0; k < K; ++k)
-      DB_UNROLL for (int i = 0; i < 4; ++i) x.a[k][i] = from[at + 8 * k + i % 2 * 8 * stride + i / 2 * 4];
+    DB_UNROLL for (int k = 0; k < K; ++k) RowsInTile<Shared>{from, p.row(0) * stride + p.t}.step(k, x.a[k]);
+  }
+  template <class Shared> static DB_FN auto second_factor(const Shared& from, const Place& p) {
+    if constexpr (wide) {
+      return RowsInTile<Shared>{from, p.row(0) * stride + p.t};
+    } else {
+      Rows x;
+      own(from, p, x);
+      return x;
+    }
   }
   // f(c, i, j): of this thread's sums [c][0][i] and [c][1][i] of row r, which are channels j and j + h / 2 that exist.
   template <class F> DB_FN void for_sums(const Place& p, int r, F f) const {
@@ -83,10 +109,14 @@ template <int K> struct TensorAttention : AttentionInput<float> {
     }
   }
   // f(x, y, j): this thread's numbers of row r of a factor, channels j and j + h / 2 that exist.
-  template <class F> DB_FN void for_rows(const Rows& x, const Place& p, int r, F f) const {
-    DB_UNROLL for (int k = 0; k < K; ++k) DB_UNROLL for (int i = 0; i < 2; ++i) {
-      const int j = 8 * k + 4 * i + p.t;
-      if (j < s.head_dim / 2) f(low_of(x.a[k][2 * i + r]), high_of(x.a[k][2 * i + r]), j);
+  template <class Own, class F> DB_FN void for_rows(const Own& own, const Place& p, int r, F f) const {
+    DB_UNROLL for (int k = 0; k < K; ++k) {
+      Word a[4];
+      own.step(k, a);
+      DB_UNROLL for (int i = 0; i < 2; ++i) {
+        const int j = 8 * k + 4 * i + p.t;
+        if (j < s.head_dim / 2) f(low_of(a[2 * i + r]), high_of(a[2 * i + r]), j);
+      }
     }
   }
   // y (+)= c * row r of the sums, turned back or not
@@ -105,14 +135,19 @@ template <int K> struct TensorAttention : AttentionInput<float> {
   }
 
   // ---- products
-  // c: the dot products of 16 own rows with rows row .. row + 7 of a tile.   c[i]: own row g + 8 (i / 2), row 2 t + i % 2
-  template <class Prim, class Shared>
-  static DB_FN void dots(const Prim& prim, const Rows& a, const Shared& with, const Place& p, int row, float (&c)[4]) {
-    DB_UNROLL for (int i = 0; i < 4; ++i) c[i] = 0;
+  // c: the dot products of 16 own rows with rows row .. row + 8 N - 1 of a tile.
+  //   c[n][i]   own row g + 8 (i / 2), the tile's row + 8 n + 2 t + i % 2
+  template <int N, class Prim, class Own, class Shared>
+  static DB_FN void dots(const Prim& prim, const Own& own, const Shared& with, const Place& p, int row, float (&c)[N][4]) {
+    DB_UNROLL for (int n = 0; n < N; ++n) DB_UNROLL for (int i = 0; i < 4; ++i) c[n][i] = 0;
     const int at = (row + p.g) * stride + p.t;
     DB_UNROLL for (int k = 0; k < K; ++k) {
-      const Word b[2] = {with[at + 8 * k], with[at + 8 * k + 4]};
-      prim.mma(c, a.a[k], b);
+      Word a[4];
+      own.step(k, a);
+      DB_UNROLL for (int n = 0; n < N; ++n) {  // sums that do not wait for each other, side by side
+        const Word b[2] = {with[at + 8 * (n * stride + k)], with[at + 8 * (n * stride + k) + 4]};
+        prim.mma(c[n], a, b);
+      }
     }
   }
   // The layout of 16 rows' dots with 16 rows is that of a factor.
@@ -143,9 +178,10 @@ template <int K> struct TensorAttention : AttentionInput<float> {
     return math::max(x, prim.shfl_xor(x, 2));
   }
   // <row r of a factor, a row in memory>
-  template <class Prim> DB_FN float row_dot(const Prim& prim, const Rows& a, const Place& p, int r, const float* x, bool live) const {
+  template <class Prim, class Own>
+  DB_FN float row_dot(const Prim& prim, const Own& own, const Place& p, int r, const float* x, bool live) const {
     float sum = 0;
-    if (live) for_rows(a, p, r, [&](float low, float high, int j) { sum += low * x[j] + high * x[j + s.head_dim / 2]; });
+    if (live) for_rows(own, p, r, [&](float low, float high, int j) { sum += low * x[j] + high * x[j + s.head_dim / 2]; });
     return row_sum(prim, sum);
   }
 };
