@@ -69,6 +69,12 @@ RopeTable<float> quarter_turns(int T, int h) {
   }
   return rope;
 }
+// A problem whose v and dout need no rounding (delta is of dout as it comes), and whose q and k as_rounded() can round.
+Problem<float> exact_problem(const AttentionShape& s, int slots, bool add) {
+  auto p = random_problem(s, slots, add, quarter_turns(s.seq, s.head_dim));
+  for (auto* x : {&p.v, &p.dout}) for (float& a : *x) a = float(bfloat16(a));
+  return p;
+}
 // Every head of every row turned, and multiplied by c.
 template <Turn turn, class R>
 std::vector<R> turned(const std::vector<R>& x, const AttentionShape& s, int heads, const RopeTable<R>& rope, R c) {
@@ -222,8 +228,7 @@ Values on_cpu(const Problem<double>& p) {
 }
 // Both passes apart, inputs rounded: what is left are the roundings of p and ds.
 double share_of_rounded(const AttentionShape& s, int slots, bool add, Schedule schedule = Schedule::forward) {
-  auto p = random_problem(s, slots, add, quarter_turns(s.seq, s.head_dim));
-  for (auto* x : {&p.v, &p.dout}) for (float& a : *x) a = float(bfloat16(a));  // delta is of dout as it comes
+  const auto p = exact_problem(s, slots, add);
   const auto rounded = as_rounded(p);
   const Values needs = on_cpu(rounded);
   return worst_share(on_tensor_cores(p, &needs, schedule), needs, bounds_of(rounded, needs, 0, false));
@@ -361,13 +366,12 @@ template <int fault> struct WrongLanes : Prim {
 
 // The kernels themselves, on 70 tokens of two heads that share a KV head.
 struct Kernels {
-  Problem<float> p = random_problem({1, 70, 2, 1, 24}, 0, false, quarter_turns(70, 24));
-  Problem<double> rounded = (round_values(), as_rounded(p));
+  Problem<float> p = exact_problem({1, 70, 2, 1, 24}, 0, false);
+  Problem<double> rounded = as_rounded(p);
   Values needs = on_cpu(rounded);
   std::vector<float> out = std::vector<float>(p.q.size()), lse = std::vector<float>(140), delta = lse;
   std::vector<float> dq = out, dk = std::vector<float>(p.k.size()), dv = dk;
 
-  void round_values() { for (auto* x : {&p.v, &p.dout}) for (float& a : *x) a = float(bfloat16(a)); }
   TensorAttention<2> in() const { return {{p.s, p.rope.cosines(), p.rope.sines(), p.q.data(), p.k.data(), p.v.data(), nullptr, 0}}; }
   TensorAttentionForward<2> forward() { return {in(), out.data(), lse.data()}; }
   TensorAttentionBackward<2> backward() {

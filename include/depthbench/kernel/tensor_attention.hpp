@@ -13,7 +13,6 @@ namespace depthbench {
 template <int K> struct TensorAttentionForward : TensorAttention<K> {
   using Base = TensorAttention<K>;
   using typename Base::Place, typename Base::Rows, typename Base::Sums, typename Base::Word;
-  static constexpr int ahead = Base::divisor(4);
   float *out, *lse;
 
   template <class Prim> DB_FN void operator()(const Prim& prim, int item) const {
@@ -25,13 +24,13 @@ template <int K> struct TensorAttentionForward : TensorAttention<K> {
     Rows query;
     Sums acc;
     float top[2] = {-1e30f, -1e30f}, sum[2] = {};
-    this->template load_tile<true, ahead>(prim, keys, this->q + this->q_row(b, head, 0), s.width(), first, this->scale());
+    this->template load_tile<true>(prim, keys, this->q + this->q_row(b, head, 0), s.width(), first, this->scale());
     prim.sync();
     Base::own(keys, p, query);
     for (int k0 = 0; k0 <= first; k0 += Base::rows) {
       prim.sync();
-      this->template load_tile<true, ahead>(prim, keys, this->k + this->kv_row(b, g, 0), s.kv_width(), k0, 1);
-      this->template load_tile<false, ahead>(prim, values, this->v + this->kv_row(b, g, 0), s.kv_width(), k0, 1);
+      this->template load_tile<true>(prim, keys, this->k + this->kv_row(b, g, 0), s.kv_width(), k0, 1);
+      this->template load_tile<false>(prim, values, this->v + this->kv_row(b, g, 0), s.kv_width(), k0, 1);
       prim.sync();
       const int past = k0 < first ? Base::chunks : p.first_row / 16 + 1;  // chunks of 16 keys that the warp's queries see
       float score[2 * Base::chunks][4];
@@ -112,7 +111,7 @@ template <int K> struct TensorAttentionBackward : TensorAttention<K> {
 template <int K> struct TensorAttentionQueries : TensorAttentionBackward<K> {
   using Base = TensorAttention<K>;
   using typename Base::Place, typename Base::Rows, typename Base::Sums, typename Base::Word;
-  static constexpr int ahead = Base::divisor(Base::wide ? 2 : 4), shared_reals = Base::wide_reals;
+  static constexpr int shared_reals = Base::wide_reals;
 
   template <class Prim> DB_FN void operator()(const Prim& prim, int item) const {
     const auto& s = this->s;
@@ -131,8 +130,8 @@ template <int K> struct TensorAttentionQueries : TensorAttentionBackward<K> {
     Rows query;
     Sums dquery;
     prim.sync();
-    this->template load_tile<true, ahead>(prim, keys, this->q + this->q_row(b, head, 0), s.width(), first, this->scale());
-    this->template load_tile<false, ahead>(prim, grads, this->dout + this->q_row(b, head, 0), s.width(), first, 1);
+    this->template load_tile<true>(prim, keys, this->q + this->q_row(b, head, 0), s.width(), first, this->scale());
+    this->template load_tile<false>(prim, grads, this->dout + this->q_row(b, head, 0), s.width(), first, 1);
     prim.sync();
     Base::own(keys, p, query);
     const auto grad = Base::second_factor(grads, p);
@@ -150,8 +149,8 @@ template <int K> struct TensorAttentionQueries : TensorAttentionBackward<K> {
     }
     for (int k0 = 0; k0 <= first; k0 += Base::rows) {
       prim.sync();
-      this->template load_tile<true, ahead>(prim, keys, this->k + this->kv_row(b, g, 0), s.kv_width(), k0, 1);
-      this->template load_tile<false, ahead>(prim, values, this->v + this->kv_row(b, g, 0), s.kv_width(), k0, 1);
+      this->template load_tile<true>(prim, keys, this->k + this->kv_row(b, g, 0), s.kv_width(), k0, 1);
+      this->template load_tile<false>(prim, values, this->v + this->kv_row(b, g, 0), s.kv_width(), k0, 1);
       prim.sync();
       const int past = k0 < first ? Base::chunks : p.first_row / 16 + 1;
       for (int m = 0; m < past; ++m) {
@@ -208,7 +207,7 @@ template <int K> struct TensorAttentionQueries : TensorAttentionBackward<K> {
 template <int K> struct TensorAttentionKeys : TensorAttentionBackward<K> {
   using Base = TensorAttention<K>;
   using typename Base::Place, typename Base::Rows, typename Base::Sums, typename Base::Word;
-  static constexpr int ahead = Base::divisor(K < 6 ? 4 : 2), shared_reals = Base::wide_reals;
+  static constexpr int shared_reals = Base::wide_reals;
 
   template <class Prim> DB_FN void operator()(const Prim& prim, int item) const {
     const auto& s = this->s;
@@ -220,15 +219,15 @@ template <int K> struct TensorAttentionKeys : TensorAttentionBackward<K> {
     auto values = prim.template shared<Word>(Base::wide ? Base::shared_reals : Base::tile);
     Rows key;
     Sums dkey, dvalue;
-    this->template load_tile<true, ahead>(prim, queries, this->k + this->kv_row(b, g, 0), s.kv_width(), first, 1);
-    this->template load_tile<false, ahead>(prim, values, this->v + this->kv_row(b, g, 0), s.kv_width(), first, 1);
+    this->template load_tile<true>(prim, queries, this->k + this->kv_row(b, g, 0), s.kv_width(), first, 1);
+    this->template load_tile<false>(prim, values, this->v + this->kv_row(b, g, 0), s.kv_width(), first, 1);
     prim.sync();
     Base::own(queries, p, key);
     const auto value = Base::second_factor(values, p);
     for (int head = g * s.group(); head < (g + 1) * s.group(); ++head) for (int q0 = first; q0 < s.seq; q0 += Base::rows) {
       prim.sync();
-      this->template load_tile<true, ahead>(prim, queries, this->q + this->q_row(b, head, 0), s.width(), q0, this->scale());
-      this->template load_tile<false, ahead>(prim, grads, this->dout + this->q_row(b, head, 0), s.width(), q0, 1);
+      this->template load_tile<true>(prim, queries, this->q + this->q_row(b, head, 0), s.width(), q0, this->scale());
+      this->template load_tile<false>(prim, grads, this->dout + this->q_row(b, head, 0), s.width(), q0, 1);
       const int query = q0 + prim.rank() % Base::rows;
       const float* statistic = (prim.rank() < Base::rows ? this->lse : this->delta) + this->statistic(b, head, 0);
       statistics[prim.rank()] = statistic[query < s.seq ? query : 0];

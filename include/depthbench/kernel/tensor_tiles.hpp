@@ -57,10 +57,9 @@ template <int K> struct TensorAttention : AttentionInput<float> {
     }
   }
   // Rows first .. first + 63 of x (row 0 at x, rows ld apart), rotated or not, times c; zero beyond T and h.
-  // ahead: of a thread's K quadruples of words, how many are on their way at once, in registers.
-  template <bool rotated, int ahead, class Prim, class Shared>
+  template <bool rotated, class Prim, class Shared>
   DB_FN void load_tile(const Prim& prim, const Shared& to, const float* x, std::int64_t ld, int first, float c) const {
-    static_assert(K % ahead == 0);
+    constexpr int ahead = K % 2 == 0 ? 2 : K;  // of a thread's K quadruples of words, those on their way at once, in registers
     const int half = s.head_dim / 2;
     const bool wide = half % 4 == 0 && reinterpret_cast<std::uintptr_t>(x) % 16 == 0;
     for (int start = prim.rank(); start < rows * words / 4; start += ahead * prim.size()) {
@@ -88,7 +87,6 @@ template <int K> struct TensorAttention : AttentionInput<float> {
       }
     }
   }
-  static constexpr int divisor(int most) { return K % most == 0 ? most : divisor(most - 1); }  // of K, `most` at most
   template <class Shared> static DB_FN void own(const Shared& from, const Place& p, Rows& x) {
     DB_UNROLL for (int k = 0; k < K; ++k) RowsInTile<Shared>{from, p.row(0) * stride + p.t}.step(k, x.a[k]);
   }
