@@ -5,6 +5,7 @@
 #include "depthbench/kernel/rope.hpp"
 #include "depthbench/kernel/simt_team.hpp"
 #include "tests/catch.hpp"
+#include "tests/emulated/faults.hpp"
 #include "tests/tape/fixture.hpp"
 
 using namespace depthbench;
@@ -15,26 +16,9 @@ namespace {
 using Block = FiberBlock<8>;
 using Prim = EmulatedPrim<Block>;
 
-// Runs f(prim) on `threads` threads; the message of the fault, or "" if there is none.
 template <class F> std::string fault_of(int threads, std::size_t shared_bytes, F f, Schedule schedule = Schedule::forward) {
-  Block block(threads, shared_bytes, schedule);
-  try {
-    block.run([&](int rank) { f(Prim{&block, rank}); });
-  } catch (const block_error& e) {
-    return e.what();
-  }
-  return "";
+  return depthbench_test::fault_of<Block>(threads, shared_bytes, f, schedule);
 }
-
-// The kernel's barrier number `drop` (counted by every thread) is missing.
-struct WithoutOneBarrier : Prim {
-  int drop;
-  int* passed;  // by thread
-  WithoutOneBarrier(Prim p, int drop_, std::vector<int>& counts) : Prim(p), drop(drop_), passed(counts.data() + p.rank()) {}
-  void sync(Here at = Here::current()) const {
-    if ((*passed)++ != drop) Prim::sync(at);
-  }
-};
 
 template <class P> using Team = SimtTeam<double, 2, 1, P>;
 constexpr std::size_t team_bytes = 2 * 4 * 128 * sizeof(double);  // four warps
@@ -138,7 +122,7 @@ TEST_CASE("emulated block: every barrier of the attention kernels is needed, and
   const RopeTable<R> rope(70, 6, 100);
   std::vector<R> out(n * 12), lse(n * 2), delta(n * 2), dq(n * 12), dk(n * 6), dv(n * 6);
   const auto in = [&](int heads) {
-    return BlockAttention<R, 4>{{1, 70, heads, 1, 6}, rope.cosines(), rope.sines(), q.data(), k.data(), v.data(), nullptr, 0};
+    return BlockAttention<R, 4>{{{1, 70, heads, 1, 6}, rope.cosines(), rope.sines(), q.data(), k.data(), v.data(), nullptr, 0}};
   };
   const auto both = [&](int heads, R* gradient_of_q) {
     return BlockAttentionBackward<R, 4>{in(heads), out.data(), lse.data(), dout.data(), delta.data(), {gradient_of_q, false}, {dk.data(), false}, {dv.data(), false}};

@@ -45,7 +45,7 @@ void check_case(CudaDevice& gpu, const std::string& name) {
   fast.u *= 2;  // exp, tanh and reciprocals of a GPU: 2 units in the last place
   in("float", Products::fp32, false, fast);
   in("tf32", Products::fp32, true, {0x1p-11, 2});
-  in("bf16", Products::bf16, false, in_bf16());
+  in("bf16", Products::bf16, false, in_bf16(true));
 }
 
 }  // namespace

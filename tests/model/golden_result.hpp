@@ -82,10 +82,10 @@ inline Allowed allowed_float64(const GoldenText& c, const GoldenResult& needs) {
 // size sqrt(r) u, and 4 standard deviations of that are allowed. What such a change of every weight does to the results is
 // measured, in float64, with changes of 2^-20: three times, the largest counts; 1 is for the rounding of the result itself.
 //   float      u = 2^-24, r = width of the widest sum + 4 (norm, gain, residual)
-//   bf16       u = 2^-9,  r = 2: both inputs of a product; sums are float
+//   bf16       u = 2^-8,  r = 2: both inputs of a product; sums are float. On a GPU attention is two products: r = 4
 struct Arithmetic { double u, roundings; };
 inline Arithmetic in_float(const depthbench::ModelConfig& m) { return {0x1p-24, double(std::max(4 * m.d_model, m.ffn_hidden)) + 4}; }
-inline Arithmetic in_bf16() { return {0x1p-9, 2}; }
+inline Arithmetic in_bf16(bool attention = false) { return {0x1p-8, attention ? 4.0 : 2.0}; }
 
 using Sensitivity = Allowed;  // relative change of each result, of a relative change of 1 of every weight
 inline Sensitivity sensitivity(const std::string& name) {

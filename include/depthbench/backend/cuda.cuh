@@ -24,6 +24,7 @@ namespace depthbench {
 
 class CudaDevice {
  public:
+  using Prim = cuda::Prim;
   static constexpr bool simt = true, host_memory = false;
   static constexpr int teams = 264;  // partial sums of parameter gradients: two blocks for each of an H100's 132 processors
 

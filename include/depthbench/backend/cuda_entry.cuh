@@ -6,7 +6,7 @@
 
 namespace depthbench::cuda {
 
-// What SimtTeam asks of a place: a thread block.
+// What SimtTeam and the kernels of attention ask of a place: a thread block.
 struct Prim {
   static constexpr int warp = 32;
 #if DB_DEVICE_PASS
@@ -15,6 +15,12 @@ struct Prim {
   DB_FN void sync() const { __syncthreads(); }
   template <class T> DB_FN T shfl(T x, int lane) const { return __shfl_sync(~0u, x, lane); }
   template <class T> DB_FN T shfl_xor(T x, int mask) const { return __shfl_xor_sync(~0u, x, mask); }
+  // c (16, 8) += a (16, 16) b (16, 8), by the tensor cores; the layout stands in emulated_block.hpp.
+  DB_FN void mma(float (&c)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2]) const {
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+                 : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+  }
   template <class R> DB_FN R* shared(int offset) const {
     extern __shared__ __align__(16) unsigned char cuda_shared_memory[];
     return reinterpret_cast<R*>(cuda_shared_memory) + offset;
@@ -25,6 +31,7 @@ struct Prim {
   DB_FN void sync() const {}
   template <class T> DB_FN T shfl(T x, int) const { return x; }
   template <class T> DB_FN T shfl_xor(T x, int) const { return x; }
+  DB_FN void mma(float (&)[4], const std::uint32_t (&)[4], const std::uint32_t (&)[2]) const {}
   template <class R> DB_FN R* shared(int) const { return nullptr; }
 #endif
 };

@@ -8,8 +8,10 @@
 //   a barrier or shuffle that some threads reach and others do not; threads that wait at different lines.
 // It does not see: memory order finer than a barrier, bank conflicts, misaligned 128-bit loads, effects between blocks.
 #pragma once
+#include <array>
 #include <atomic>
 #include <barrier>
+#include <bit>
 #include <cstring>
 #include <deque>
 #include <functional>
@@ -30,6 +32,8 @@ struct block_error : error {
 enum class Schedule { forward, reverse, shuffled };  // in which order the threads of a block take turns
 
 template <int Warp> class FiberBlock {
+  using Slot = std::array<std::byte, 24>;  // the fragments of a matrix product
+
  public:
   static constexpr int warp = Warp;
   static constexpr bool checked = true;
@@ -60,16 +64,19 @@ template <int Warp> class FiberBlock {
   }
 
   void block_barrier(int rank, std::source_location at) { wait(rank, State::at_block, at); }
-  // The value of thread `from` of the same warp. Two sets of slots: one barrier an exchange suffices.
-  template <class T> T exchange(int rank, T value, int from, std::source_location at) {
-    static_assert(sizeof(T) <= 8);
+  // Every thread of a warp shows a value to the others: a function of whose is wanted, a thread of the same warp, good until
+  // the next call. Two sets of slots: one barrier suffices.
+  template <class T> auto show(int rank, const T& value, std::source_location at) {
+    static_assert(sizeof(T) <= sizeof(Slot));
     Lane& lane = lanes_[std::size_t(rank)];
-    const int set = lane.exchanges++ % 2;
-    std::memcpy(&lane.slot[set], &value, sizeof value);
+    const int set = lane.shown++ % 2;
+    std::memcpy(lane.slot[set].data(), &value, sizeof value);
     wait(rank, State::at_warp, at);
-    T other;
-    std::memcpy(&other, &lanes_[std::size_t(from)].slot[set], sizeof other);
-    return other;
+    return [this, set](int from) {
+      T other;
+      std::memcpy(&other, lanes_[std::size_t(from)].slot[set].data(), sizeof other);
+      return other;
+    };
   }
   enum class Access { read, write };
   // `bytes` from byte `at` of shared memory are about to be touched by `rank`.
@@ -82,8 +89,8 @@ template <int Warp> class FiberBlock {
   enum class State { ready, at_warp, at_block, done };
   struct Lane {
     State state = State::ready;
-    int exchanges = 0;
-    std::uint64_t slot[2] = {};
+    int shown = 0;
+    Slot slot[2] = {};
     unsigned warp_epoch = 0;  // barriers of its warp so far, the block's included
     std::uint_least32_t line = 0;
     const char* file = "";
@@ -227,19 +234,22 @@ template <int Warp> class ThreadBlock {
     for (int i = 0; i < size(); ++i) threads.emplace_back([&body, i] { body(i); });
   }
   void block_barrier(int, std::source_location) { all_.arrive_and_wait(); }
-  template <class T> T exchange(int rank, T value, int from, std::source_location) {
+  template <class T> auto show(int rank, const T& value, std::source_location) {
     auto& own = slots_[std::size_t(rank)];
-    const int set = own.exchanges++ % 2;
-    std::memcpy(&own.slot[set], &value, sizeof value);
+    static_assert(sizeof(T) <= sizeof own.slot[0]);
+    const int set = own.shown++ % 2;
+    std::memcpy(own.slot[set], &value, sizeof value);
     warps_[std::size_t(rank / Warp)].arrive_and_wait();
-    T other;
-    std::memcpy(&other, &slots_[std::size_t(from)].slot[set], sizeof other);
-    return other;
+    return [this, set](int from) {
+      T other;
+      std::memcpy(&other, slots_[std::size_t(from)].slot[set], sizeof other);
+      return other;
+    };
   }
   void note(int, std::size_t, std::size_t, Access) {}
 
  private:
-  struct Slot { std::uint64_t slot[2] = {}; int exchanges = 0; };
+  struct Slot { std::byte slot[2][24] = {}; int shown = 0; };
   std::vector<std::uint64_t> memory_;
   std::vector<Slot> slots_;
   std::barrier<> all_;
@@ -278,11 +288,29 @@ template <class Block> struct EmulatedPrim {
   int rank() const { return thread; }
   int size() const { return block->size(); }
   void sync(Here at = Here::current()) const { block->block_barrier(thread, at); }
-  template <class T> T shfl_xor(T x, int mask, Here at = Here::current()) const { return block->exchange(thread, x, thread ^ mask, at); }
-  template <class T> T shfl(T x, int lane, Here at = Here::current()) const {
-    return block->exchange(thread, x, thread / warp * warp + lane, at);
+  template <class T> T shfl_xor(T x, int mask, Here at = Here::current()) const { return block->show(thread, x, at)(thread ^ mask); }
+  template <class T> T shfl(T x, int lane, Here at = Here::current()) const { return block->show(thread, x, at)(first_of_warp() + lane); }
+  // c (16, 8) += a (16, 16) b (16, 8), spread over the 32 lanes of a warp as PTX's mma.m16n8k16 has them. With g = lane / 4 and
+  // t = lane % 4, each word the bf16 of two neighbouring k, the lower k in the lower half:
+  //   a[0] row g, k = 2t   a[1] row g + 8, k = 2t   a[2] row g, k = 2t + 8   a[3] row g + 8, k = 2t + 8
+  //   b[0] column g, k = 2t   b[1] column g, k = 2t + 8        c[0], c[1] row g, columns 2t, 2t + 1   c[2], c[3] row g + 8
+  // A GPU adds in an order of its own; here one product follows the other, in float.
+  void mma(float (&c)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2], Here at = Here::current()) const {
+    static_assert(warp == 32);
+    struct Fragments { std::uint32_t a[4], b[2]; };
+    const auto of = block->show(thread, Fragments{{a[0], a[1], a[2], a[3]}, {b[0], b[1]}}, at);
+    const int lane = thread % warp, g = lane / 4, column = lane % 4 * 2;
+    const auto number = [](std::uint32_t word, int half) { return std::bit_cast<float>(half ? word & 0xffff0000u : word << 16); };
+    for (int k = 0; k < 16; ++k) {
+      const int holder = first_of_warp() + k % 8 / 2, half = k % 2, high = k / 8;
+      const Fragments row = of(holder + 4 * g), columns[2] = {of(holder + 4 * column), of(holder + 4 * (column + 1))};
+      for (int i = 0; i < 4; ++i) c[i] += number(row.a[2 * high + i / 2], half) * number(columns[i % 2].b[high], half);
+    }
   }
   template <class R> SharedView<R, Block> shared(int offset) const { return {block, thread, std::size_t(offset) * sizeof(R)}; }
+
+ private:
+  int first_of_warp() const { return thread / warp * warp; }
 };
 
 }  // namespace depthbench

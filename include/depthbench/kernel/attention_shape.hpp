@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "depthbench/config.hpp"
+#include "depthbench/kernel/scalar_math.hpp"
 
 namespace depthbench {
 
@@ -25,6 +25,21 @@ template <class R> struct DepthSlot {
 template <class R> struct AttentionGradient {
   R* g;
   bool add;
+};
+
+// What the kernels for blocks of threads read, and where in it things lie.
+template <class R> struct AttentionInput {
+  AttentionShape s;
+  const R *cos, *sin;  // (T, h / 2)
+  const R *q, *k, *v;
+  const DepthSlot<R>* slots;
+  int extra;  // number of slots
+
+  DB_FN R scale() const { return math::rsqrt(R(s.head_dim)); }
+  DB_FN std::int64_t token(int b, int t) const { return std::int64_t(b) * s.seq + t; }
+  DB_FN std::int64_t q_row(int b, int head, int t) const { return token(b, t) * s.width() + std::int64_t(head) * s.head_dim; }
+  DB_FN std::int64_t kv_row(int b, int g, int t) const { return token(b, t) * s.kv_width() + std::int64_t(g) * s.head_dim; }
+  DB_FN std::int64_t statistic(int b, int head, int t) const { return (std::int64_t(b) * s.heads + head) * s.seq + t; }  // (B, H, T)
 };
 
 // What an attention has to do, depth slots apart. Half of the square of scores; five products backward, two forward.

@@ -4,7 +4,7 @@
 //   queries    dq and delta_t = <dout_t, out_t>, and the gradients of depth slots: the same walk
 //   keys       dk and dv: a tile of keys meets the tiles of queries from its own on
 // Four threads share a row: thread `part` holds channels 16 i + 4 part .. + 3, so that a row of a tile is read in 128-bit
-// pieces. Sums are R: float, or double in tests. Products run on ordinary cores; tensor cores are another file's work.
+// pieces. Sums are R: float, or double in tests. Products run on ordinary cores; on tensor cores: tensor_attention.hpp.
 #pragma once
 #include "depthbench/kernel/attention_shape.hpp"
 #include "depthbench/kernel/pack.hpp"
@@ -13,23 +13,15 @@
 namespace depthbench {
 
 // C: channels of a thread; 4 C >= h. Prim: as of a SimtTeam (simt_team.hpp).
-template <class R, int C> struct BlockAttention {
+template <class R, int C> struct BlockAttention : AttentionInput<R> {
   static_assert(C % 4 == 0);
   static constexpr int rows = 32, parts = 4, threads = rows * parts, padded = 4 * C;
   static constexpr int tile = rows * padded;
   static constexpr int shared_reals = 2 * tile + 2 * rows;  // two tiles; two numbers a row
 
-  AttentionShape s;
-  const R *cos, *sin;  // (T, h / 2)
-  const R *q, *k, *v;
-  const DepthSlot<R>* slots;
-  int extra;  // number of slots
+  using AttentionInput<R>::s;
 
   DB_FN int tiles() const { return (s.seq + rows - 1) / rows; }
-  DB_FN R scale() const { return math::rsqrt(R(s.head_dim)); }
-  DB_FN std::int64_t token(int b, int t) const { return std::int64_t(b) * s.seq + t; }
-  DB_FN std::int64_t q_row(int b, int head, int t) const { return token(b, t) * s.width() + std::int64_t(head) * s.head_dim; }
-  DB_FN std::int64_t kv_row(int b, int g, int t) const { return token(b, t) * s.kv_width() + std::int64_t(g) * s.head_dim; }
   static DB_FN int channel(int part, int i) { return 16 * (i / 4) + 4 * part + i % 4; }
 
   // ---- between memory, the tiles and the threads
@@ -44,7 +36,7 @@ template <class R, int C> struct BlockAttention {
         a = x[t * ld + j] * c;
         b = x[t * ld + j + half] * c;
         if constexpr (rotated) {
-          const R co = cos[std::int64_t(t) * half + j], si = sin[std::int64_t(t) * half + j], turned = a * co - b * si;
+          const R co = this->cos[std::int64_t(t) * half + j], si = this->sin[std::int64_t(t) * half + j], turned = a * co - b * si;
           b = b * co + a * si;
           a = turned;
         }
@@ -63,7 +55,7 @@ template <class R, int C> struct BlockAttention {
       const int r = i / half, j = i % half, t = first + r;
       if (t >= s.seq) continue;
       const R a = from[r * padded + j], b = from[r * padded + j + half];
-      const R co = cos[std::int64_t(t) * half + j], si = sin[std::int64_t(t) * half + j];
+      const R co = this->cos[std::int64_t(t) * half + j], si = this->sin[std::int64_t(t) * half + j];
       R *low = y + t * ld + j, *high = low + half;
       *low = c * (a * co + b * si) + (add ? *low : R(0));
       *high = c * (b * co - a * si) + (add ? *high : R(0));
@@ -147,7 +139,7 @@ template <class R, int C> struct BlockAttentionForward : BlockAttention<R, C> {
     if (!live) return;
     R* y = out + this->q_row(b, head, t);
     this->for_own(part, [&](int i, int c) { y[c] = acc[i] / sum; });
-    if (part == 0) lse[(std::int64_t(b) * s.heads + head) * s.seq + t] = top + math::log(sum);
+    if (part == 0) lse[this->statistic(b, head, t)] = top + math::log(sum);
   }
 
  private:
@@ -199,7 +191,7 @@ template <class R, int C> struct BlockAttentionQueries : BlockAttentionBackward<
     this->template load_tile<true>(prim, keys, this->q + this->q_row(b, head, 0), s.width(), first, this->scale());
     prim.sync();
     Base::own(keys, row, part, query);
-    const std::int64_t at = this->q_row(b, head, live ? t : 0), statistic = (std::int64_t(b) * s.heads + head) * s.seq + (live ? t : 0);
+    const std::int64_t at = this->q_row(b, head, live ? t : 0), statistic = this->statistic(b, head, live ? t : 0);
     this->load_own(this->dout + at, part, live, grad);
     R y[C];
     this->load_own(this->out + at, part, live, y);
@@ -264,7 +256,7 @@ template <class R, int C> struct BlockAttentionKeys : BlockAttentionBackward<R, 
       this->template load_tile<false>(prim, grads, this->dout + this->q_row(b, head, 0), s.width(), q0, R(1));
       if (prim.rank() < 2 * Base::rows) {
         const int j = prim.rank() % Base::rows;
-        const std::int64_t at = (std::int64_t(b) * s.heads + head) * s.seq + (q0 + j < s.seq ? q0 + j : 0);
+        const std::int64_t at = this->statistic(b, head, q0 + j < s.seq ? q0 + j : 0);
         statistics[prim.rank()] = prim.rank() < Base::rows ? R(this->lse[at]) : R(this->delta[at]);
       }
       prim.sync();
@@ -291,6 +283,14 @@ template <class R, int C> struct BlockAttentionKeys : BlockAttentionBackward<R, 
     prim.sync();
     this->store_turned_back(prim, queries, this->dk.g + this->kv_row(b, g, 0), s.kv_width(), first, R(1), this->dk.add);
   }
+};
+
+template <class R, int C> struct BlockAttentionKernels {
+  using Input = BlockAttention<R, C>;
+  using Forward = BlockAttentionForward<R, C>;
+  using Backward = BlockAttentionBackward<R, C>;
+  using Queries = BlockAttentionQueries<R, C>;
+  using Keys = BlockAttentionKeys<R, C>;
 };
 
 }  // namespace depthbench

@@ -1,6 +1,7 @@
 // out = causal_attention(q, k, v): rotary positions, grouped heads, one softmax over the past.
 //   q (B T, H h)   k, v (B T, Hkv h)   ->   out (B T, H h)
 //   slots: depth slots of the same token (MoDA), inside the same softmax; referenced, never concatenated
+//   rope is the caller's and must live until the backward pass is over; a Transformer keeps its own
 //   throws shape_error where B T, H, Hkv or h do not match
 //   cost: 2 B T^2 H h FLOPs forward (half of the square), 2.5 times that backward; saves out and B H T numbers
 #pragma once
