@@ -1,5 +1,7 @@
 // Every kernel of every design on emulated blocks of threads, against the CPU's own way of running it: a whole model, its
 // loss, every gradient and one optimizer step, in double, at widths that fill no register, warp or tile.
+#include <map>
+
 #include "depthbench/backend/emulated.hpp"
 #include "tests/catch.hpp"
 #include "tests/emulated/captured_training.hpp"
@@ -91,4 +93,32 @@ TEST_CASE("emulated: a step that is captured and replayed is a step, bit for bit
     CHECK(same(design));
   }
   CHECK(same("hc", Activations::recompute));
+}
+
+// Kernels, products, clears, copies and lists that travel as arguments, of forward, backward and optimizer: what a captured step holds.
+// docs/measured.md has this table.
+TEST_CASE("emulated: launches of a step", "[emulated]") {
+  const auto launches = [](const std::string& design, int layers) {
+    EmulatedDevice<> device;
+    Transformer<EmulatedDevice<>, R> model(device, {20, 8, layers, 2, 1, 6}, Designs<EmulatedDevice<>, R>().make(design));
+    model.initialize(3);
+    Tape<EmulatedDevice<>, R> tape(device);
+    Adamw<EmulatedDevice<>, R> adamw(model.parameters(), {});
+    const auto batch = std::make_shared<TokenBatch<EmulatedDevice<>>>(device, 6);
+    batch->fill(std::vector<std::int32_t>{1, 2, 3, 4, 5, 6}, std::vector<std::int32_t>{2, 3, 4, 5, 6, 7});
+    adamw.prepare(0.1);
+    const auto before = device.launches();
+    const auto h = model.forward(tape, std::shared_ptr<const TokenBatch<EmulatedDevice<>>>(batch), 1);
+    tape.backward(model.head_loss(h, batch, 6));
+    adamw.launch();
+    return int(device.launches() - before);
+  };
+  const std::map<std::string, std::pair<int, int>> needs{  // a + b L
+      {"attn_res", {0, 0}}, {"block_attn_res", {0, 0}}, {"deepnorm", {0, 0}}, {"hc", {0, 0}}, {"keel", {0, 0}},
+      {"lns", {0, 0}}, {"mhc", {0, 0}}, {"moda", {0, 0}}, {"pre_ln", {0, 0}}, {"sandwich_ln", {0, 0}}};
+  for (const auto& [design, line] : needs)
+    for (const int layers : {2, 3, 5}) {
+      CAPTURE(design, layers);
+      CHECK(launches(design, layers) == line.first + line.second * layers);
+    }
 }
