@@ -72,7 +72,7 @@ RopeTable<float> quarter_turns(int T, int h) {
 // A problem whose v and dout need no rounding (delta is of dout as it comes), and whose q and k as_rounded() can round.
 Problem<float> exact_problem(const AttentionShape& s, int slots, bool add) {
   auto p = random_problem(s, slots, add, quarter_turns(s.seq, s.head_dim));
-  for (auto* x : {&p.v, &p.dout}) for (float& a : *x) a = float(bfloat16(a));
+  for (auto* x : {&p.v, &p.dout}) for (float& a : *x) a = float(depthbench::bfloat16(a));  // cblas has a bfloat16 too
   return p;
 }
 // Every head of every row turned, and multiplied by c.
@@ -88,7 +88,7 @@ std::vector<R> turned(const std::vector<R>& x, const AttentionShape& s, int head
 // q and k that the kernel computes with: rounded as it rounds them.
 Problem<double> as_rounded(const Problem<float>& p) {
   const auto rounded = [](std::vector<float> x) {
-    for (float& a : x) a = float(bfloat16(a));
+    for (float& a : x) a = float(depthbench::bfloat16(a));
     return in_double(x);
   };
   Problem<double> d = in_double(p);
