@@ -102,10 +102,11 @@ template <class Block_ = FiberBlock<8>> class EmulatedDevice : public CpuDevice<
   template <class T> class Staged {
    public:
     Staged(EmulatedDevice& device, std::span<const T> list) : device_(&device), bytes_(list.size_bytes()) {
+      if (bytes_ == 0) return;
       p_ = device.memory().template acquire<T>(list.size());
       device.upload(p_, list.data(), list.size());
     }
-    ~Staged() { device_->memory().release(p_, bytes_); }
+    ~Staged() { if (p_) device_->memory().release(p_, bytes_); }
     Staged(const Staged&) = delete;
     Staged& operator=(const Staged&) = delete;
     const T* data() const { return p_; }
@@ -113,7 +114,7 @@ template <class Block_ = FiberBlock<8>> class EmulatedDevice : public CpuDevice<
    private:
     EmulatedDevice* device_;
     std::size_t bytes_;
-    T* p_;
+    T* p_ = nullptr;
   };
   template <class T> Staged<T> stage(std::span<const T> list) { return {*this, list}; }
 
