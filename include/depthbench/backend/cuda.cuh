@@ -17,6 +17,7 @@
 #include "depthbench/backend/cuda_entry.cuh"
 #include "depthbench/backend/cuda_gemm.cuh"
 #include "depthbench/backend/rounded_operand.hpp"
+#include "depthbench/backend/staged_copy.hpp"
 #include "depthbench/core/memory.hpp"
 #include "depthbench/core/profile.hpp"
 
@@ -117,24 +118,7 @@ class CudaDevice {
     return x;
   }
   // A list of the host's for bodies to read, while the result lives.
-  template <class T> class Staged {
-   public:
-    Staged(CudaDevice& device, std::span<const T> list) : device_(&device), bytes_(list.size_bytes()) {
-      if (bytes_ == 0) return;
-      p_ = device.memory().template acquire<T>(list.size());
-      device.upload(p_, list.data(), list.size());
-    }
-    ~Staged() { if (p_) device_->memory().release(p_, bytes_); }
-    Staged(const Staged&) = delete;
-    Staged& operator=(const Staged&) = delete;
-    const T* data() const { return p_; }
-
-   private:
-    CudaDevice* device_;
-    std::size_t bytes_;
-    T* p_ = nullptr;
-  };
-  template <class T> Staged<T> stage(std::span<const T> list) { return {*this, list}; }
+  template <class T> StagedCopy<CudaDevice, T> stage(std::span<const T> list) { return {*this, list}; }
 
   // ---- work that is kept as a CUDA graph, to be done again (repeat.hpp)
   static constexpr bool replays = true;

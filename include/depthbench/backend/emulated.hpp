@@ -10,6 +10,7 @@
 #include "depthbench/backend/cpu.hpp"
 #include "depthbench/backend/emulated_block.hpp"
 #include "depthbench/backend/simt_geometry.hpp"
+#include "depthbench/backend/staged_copy.hpp"
 
 namespace depthbench {
 
@@ -99,24 +100,7 @@ template <class Block_ = FiberBlock<8>> class EmulatedDevice : public CpuDevice<
     download(&x, p, 1);
     return x;
   }
-  template <class T> class Staged {
-   public:
-    Staged(EmulatedDevice& device, std::span<const T> list) : device_(&device), bytes_(list.size_bytes()) {
-      if (bytes_ == 0) return;
-      p_ = device.memory().template acquire<T>(list.size());
-      device.upload(p_, list.data(), list.size());
-    }
-    ~Staged() { if (p_) device_->memory().release(p_, bytes_); }
-    Staged(const Staged&) = delete;
-    Staged& operator=(const Staged&) = delete;
-    const T* data() const { return p_; }
-
-   private:
-    EmulatedDevice* device_;
-    std::size_t bytes_;
-    T* p_ = nullptr;
-  };
-  template <class T> Staged<T> stage(std::span<const T> list) { return {*this, list}; }
+  template <class T> StagedCopy<EmulatedDevice, T> stage(std::span<const T> list) { return {*this, list}; }
 
   // ---- work that is kept, to be done again (repeat.hpp). While it is captured nothing is done.
   static constexpr bool replays = true;
